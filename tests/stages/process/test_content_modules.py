@@ -60,6 +60,16 @@ def test_marks_and_lines_within_words_do_not_divide_them() -> None:
     assert "\u4e04\n\u4e05" in str(found(Markdown(), body).columns["markdown"])
 
 
+@pytest.mark.parametrize("module", [MainText, Markdown])
+def test_readings_have_brackets_as_browsers_without_ruby_show_them(module: type[MainText | Markdown]) -> None:
+    for ruby in ("漢字<rt>かんじ</rt>", "漢字<rt lang=ja>かんじ", "漢字<rp>(</rp><rt>かんじ</rt><rp>)</rp>"):
+        markup = f"<article><p>{'これは文章です。' * 20}<ruby>{ruby}</ruby>です。</p></article>"
+        page = Page("https://e.example/", "text/html", "utf-8", (), markup.encode())
+        findings = Findings()
+        module().process(page, findings)
+        assert "漢字(かんじ)です。" in str(findings.columns[module.name]), ruby
+
+
 def test_numbers_of_lines_and_links_for_editors_are_no_text() -> None:
     numbered = "<table><tr><td class=linenos><pre>1\n2</pre></td><td><pre>first\nsecond</pre></td></tr></table><pre>3"
     body = ARTICLE.replace("<pre>", numbered, 1)

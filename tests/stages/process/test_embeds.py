@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from gossamer.model.pages import Findings, Page
-from gossamer.stages.process.embeds import EmbedExtractor, addresses, resources_in, srcset, with_addresses
+from gossamer.stages.process.embeds import BACKGROUNDS, EmbedExtractor, addresses, resources_in, srcset, with_addresses
 from gossamer.stages.process.options import ProcessOptions
 
 D = "https://example.org/css/"
@@ -144,6 +144,14 @@ def test_what_a_script_loads_late_is_found() -> None:
     <img data-src=7><img data-src="h_{width}x.jpg"><img data-srcset="j_{width}.jpg 1x"><img data-src="a. b">"""
     names = ("a.png", "b.png", "c.png", "/d.png", "e.png", "f.png", "g.webp", "i.png", "h.mp4", "/player")
     assert sorted(address for address, _ in resources_in(page) if address != "data:,") == sorted(names)
+
+
+@pytest.mark.parametrize("name", sorted(BACKGROUNDS))
+def test_backgrounds_that_a_script_loads_late_are_found(name: str) -> None:
+    page = f"""<div {name}="a.png?b=1&amp;c=2"></div><p {name.upper()}='url("d.png")'><i {name}=/e.png></i>
+    <td {name}="url(f.png)"></td><div {name}="#fff" x-{name}=g.png></div><b {name}="rgba(0,0,0,.5)"></b>
+    <img {name}=h.png><template><p {name}=i.png></template>"""
+    assert [one for one, _ in resources_in(page.encode())] == ["a.png?b=1&c=2", "d.png", "/e.png", "f.png", "h.png"]
 
 
 def test_elements_of_amp_and_of_old_pages_embed() -> None:

@@ -23,6 +23,8 @@ _WIDE = "\u3005-\u30ff\u3400-\u9fff\uff01-\uff60"
 _BETWEEN_WIDE = re.compile(
     rf"(<(?i:pre|textarea)\b.*?(?:</(?i:pre|textarea)|\Z))|(?<=[{_WIDE}])\s++(?=[{_WIDE}])", re.DOTALL
 )
+_READING = re.compile(r"<rt(?:[\t\n\f\r ][^<>]*+)?>([^<]*+)", re.IGNORECASE)
+"""The reading of a word, shown above it (HTML, section 4.5.11)."""
 _DIGITS = tuple("0123456789")
 _NUMBERING = re.compile(r"linenos|line-?numbers?|lineno|ln-numbers|gutter")
 """Names of elements that number the lines of code."""
@@ -100,14 +102,16 @@ def _is_numbering(outline: Outline, block: TextBlock) -> bool:
 
 
 def _unbroken(markup: str) -> str:
-    """Return markup without invisible marks within words, and without the line breaks that divide a text of Chinese or
-    Japanese only in the source (CSS Text Level 3, section 4.1.3).
+    """Return markup without invisible marks within words, with brackets around readings, and without the line breaks
+    that divide a text of Chinese or Japanese only in the source (CSS Text Level 3, section 4.1.3).
     """
 
     def join_lines(found: re.Match[str]) -> str:
         return found[1] or ("" if "\n" in found[0] else found[0])
 
     markup = _INVISIBLE.sub("", markup)
+    if "<rt" in markup and "<rp" not in markup:
+        markup = _READING.sub(lambda found: f"<rt>({found[1].strip()})" if found[1].strip() else found[0], markup)
     return markup if markup.isascii() else _BETWEEN_WIDE.sub(join_lines, markup)
 
 

@@ -120,9 +120,16 @@ _RELATIONS = frozenset(
         "modulepreload", "manifest",
     )
 )  # fmt: skip
-LAZY = ("data-src", "data-lazy-src", "data-original", "data-lazy", "data-lazyload", "data-echo")
+LAZY = (
+    "data-src", "data-lazy-src", "data-original", "data-lazy", "data-lazyload", "data-echo", "data-flickity-lazyload",
+)  # fmt: skip
 _LAZY_SETS = ("data-srcset", "data-lazy-srcset")
 """Where scripts that load images late (lazysizes, lozad, WordPress) keep what they move to `src` and `srcset`."""
+BACKGROUNDS = frozenset((
+    "data-bg", "data-bg-src", "data-bg-image", "data-background", "data-background-image", "data-background-src",
+    "data-image-src", "data-lazy-background", "data-setbg",
+))  # fmt: skip
+"""Where scripts keep what they make the background of any element: an address, or `url()` with one."""
 # Tag: attributes that hold one address each.
 SOURCES: Mapping[str, tuple[str, ...]] = {
     "img": ("src", "lowsrc", *LAZY),
@@ -158,6 +165,10 @@ SETS: Mapping[str, tuple[str, ...]] = {
 }
 _WALK = ElementWalk((*SOURCES, *SETS))
 _STYLE = re.compile(rb"[\t\n\f\r ](?i:style)[\t\n\f\r ]*+=[\t\n\f\r ]*+(?:\"([^\"<>]*+)\"|'([^'<>]*+)')")
+_BACKGROUND = re.compile(
+    rf"[\t\n\f\r ]((?i:{'|'.join(sorted(BACKGROUNDS, reverse=True))}))[\t\n\f\r ]*+="
+    r"[\t\n\f\r ]*+(?:\"([^\"<>]*+)\"|'([^'<>]*+)'|([^\t\n\f\r \"'<>]++))".encode()
+)
 _STYLESHEET_INSTRUCTION = re.compile(rb"<\?xml-stylesheet[\t\n\f\r ]((?>(?:[^?<>]|\?(?!>))*))\?>")
 _CANDIDATE = re.compile(r"[\t\n\f\r ,]*+([^\t\n\f\r ]++)")
 _DESCRIPTORS = re.compile(r"(?>(?:[^,(]++|\([^)]*+\)?)*)")
@@ -218,14 +229,18 @@ def resources_in(body: bytes) -> Iterator[Named]:
         yield found.get("href", ""), ""
     lower = body.lower()
     styled = b"url(" in lower or _SET.encode() in lower
+    is_late = any(name.encode() in lower for name in BACKGROUNDS)
     for name, found, start, end in _WALK.over(body):
         if name:
             yield from _of_element(name, found)
             if name == "style":
                 sheet = body[start:end].decode("utf-8", "replace")
                 yield from ((address, "") for address in addresses(sheet))
-        elif styled:
+            continue
+        if styled:
             yield from _styles(body, start, end)
+        if is_late:
+            yield from _late_backgrounds(body, start, end)
 
 
 def srcset(value: str) -> Iterator[str]:
@@ -266,6 +281,16 @@ def _of_element(tag: str, found: Mapping[str, str]) -> Iterator[Named]:
                 yield address, found.get("alt", "")
     if "style" in found:
         yield from ((address, "") for address in addresses(found["style"]))
+    for name in sorted(BACKGROUNDS.intersection(found)):
+        yield from ((address, "") for address in of_background(name, found[name]))
+
+
+def of_background(attribute: str, value: str) -> Iterator[str]:
+    """Yield the addresses of an attribute of `BACKGROUNDS`; colors have none."""
+    if "(" in value:
+        yield from addresses(value)
+    elif is_address(attribute, value):
+        yield value
 
 
 def is_address(attribute: str, value: str) -> bool:
@@ -283,6 +308,13 @@ def _styles(body: bytes, start: int, end: int) -> Iterator[Named]:
         style = quoted or ticked
         if b"(" in style:
             yield from ((address, "") for address in addresses(reference_free(style.decode("utf-8", "replace"))))
+
+
+def _late_backgrounds(body: bytes, start: int, end: int) -> Iterator[Named]:
+    """Yield what attributes of `BACKGROUNDS` name within a stretch of plain tags and text."""
+    for name, *values in _BACKGROUND.findall(body, start, end):
+        value = reference_free(b"".join(values).decode("utf-8", "replace"))
+        yield from ((address, "") for address in of_background(name.decode().lower(), value))
 
 
 def _add(links: Links, address: str, words: str = "") -> None:

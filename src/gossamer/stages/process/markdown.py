@@ -14,9 +14,10 @@ from gossamer.stages.process.tables import alignments, cells_of, is_layout
 from gossamer.stages.process.tokens import HEADINGS
 
 _LANGUAGE = re.compile(
-    r"(?:^|[\s\"'])(?:lang(?:uage)?-|highlight-source-|(?:mw-)?highlight-(?:lang-)?|brush:\s*|(?:sourceCode|hljs)\s+"
+    r"(?:^|[\s\"'])(?:lang(?:uage)?-|highlight-source-|(?:mw-)?highlight-(?:lang-)?|brush:\s*|(?:sourceCode|hljs)\s+(?:lang(?:uage)?-)?"
     r"|data-lang(?:uage)?=[\"']?)([\w+#.-]{1,20})"
 )
+_SHOWN_AS_BLOCK = re.compile(r"display: ?block")
 _NO_LANGUAGE = frozenset(("default", "text", "plain", "none", "notranslate", "plaintext", "output", "txt", "theme"))
 _FENCE = re.compile(r"^ *(`{3,})", re.MULTILINE)
 _RULES = {"": "---", "left": ":---", "right": "---:", "center": ":---:"}
@@ -295,7 +296,7 @@ def _lines(element: Element) -> Iterator[str]:
     while stack:
         one = stack.pop()
         if isinstance(one, Element) and one.name != "br":
-            apart = one.block and one.name not in ("td", "th")
+            apart = (one.block and one.name not in ("td", "th")) or _SHOWN_AS_BLOCK.search(one.rest) is not None
             stack += [None, *reversed(one.children), None] if apart else reversed(one.children)
         elif one is None:
             divided = True

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from gossamer.model.pages import Page
-from gossamer.stages.process.embeds import CSS, SETS, SOURCES, SVG, candidates, is_address, with_addresses
+from gossamer.stages.process.embeds import BACKGROUNDS, CSS, SETS, SOURCES, SVG, candidates, is_address, with_addresses
 from gossamer.stages.process.html import HTML_TYPES, document_of
 from gossamer.stages.process.links import Base, base_href, refresh_target
 from gossamer.stages.process.options import ProcessOptions
@@ -174,6 +174,7 @@ def _element(tag: str, node: LexborNode, placed: _Placing, depth: int) -> None:
             )
     if (value := found.get("style")) and "(" in value:
         changed["style"] = with_addresses(value, placed)
+    _backgrounds(node, placed)
     for name in _UNUSED:
         if name in found:
             del changed[name]
@@ -184,6 +185,16 @@ def _element(tag: str, node: LexborNode, placed: _Placing, depth: int) -> None:
     elif tag == "iframe" and (value := found.get("srcdoc")) and depth < WITHIN_DEPTH_MAX:
         inner = LexborHTMLParser(value)
         changed["srcdoc"] = _rewritten(inner, placed, depth + 1)
+
+
+def _backgrounds(node: LexborNode, placed: _Placing) -> None:
+    found = node.attributes
+    for name in sorted(BACKGROUNDS.intersection(found)):
+        value = found[name] or ""
+        if "(" in value:
+            node.attrs[name] = with_addresses(value, placed)
+        elif is_address(name, value):
+            node.attrs[name] = placed(value)
 
 
 def _refresh(content: str, changed: object, placed: _Placing) -> None:
