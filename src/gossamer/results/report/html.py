@@ -10,7 +10,7 @@ from itertools import zip_longest
 from gossamer.model.words import bit_rate, counted, duration, size
 from gossamer.results.report import svg
 from gossamer.results.report.figures import Bucket, Commits, Report, TimelineFigures
-from gossamer.results.report.parts import LINES_MAX, Bars, Rows, cost_of, parts_of, seconds
+from gossamer.results.report.parts import LINES_MAX, ReportBars, ReportRows, cost_of, parts_of, seconds
 from gossamer.results.report.text import bucket_name, instant, printable
 
 TIME_LABELS = 7
@@ -86,8 +86,8 @@ def _sections(report: Report) -> Iterator[str]:
     yield from map(_part, parts_of(report))
 
 
-def _part(part: Bars | Rows) -> str:
-    if isinstance(part, Bars):
+def _part(part: ReportBars | ReportRows) -> str:
+    if isinstance(part, ReportBars):
         return _bars(part)
     title, said, heads, rows, more, details = part
     last = (["<br>".join(map(html_text, lines))] for lines in details)
@@ -224,7 +224,7 @@ def _politeness(report: Report) -> str:
     return _table("Politeness", "What sites forbade, and the delays between requests.", ("", ""), rows)
 
 
-def _bars(part: Bars) -> str:
+def _bars(part: ReportBars) -> str:
     title, said, counts = part
     if not counts:
         return ""

@@ -16,7 +16,7 @@ CACHE_NAMES = {
 }  # fmt: skip
 
 
-class Bars(NamedTuple):
+class ReportBars(NamedTuple):
     """Counts, each with a bar."""
 
     title: str
@@ -24,7 +24,7 @@ class Bars(NamedTuple):
     counts: Sequence[Count]
 
 
-class Rows(NamedTuple):
+class ReportRows(NamedTuple):
     """A table. Its cells may be text of the web."""
 
     title: str
@@ -32,12 +32,12 @@ class Rows(NamedTuple):
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
     more: int = 0
-    """Rows that are left out."""
+    """ReportRows that are left out."""
     details: Sequence[Sequence[str]] = ()
     """Lines of each row's last cell, where that has lines."""
 
 
-def cost_of(report: Report) -> Rows:
+def cost_of(report: Report) -> ReportRows:
     """Return what the crawl took of its machine, and what a million pages take."""
     taken = report.cost
     rows = [
@@ -46,54 +46,58 @@ def cost_of(report: Report) -> Rows:
     ]
     whole = cost_text(taken.cpu_s, taken.requests, taken.disk_bytes, taken.memory_bytes_max)
     said = f"{seconds(taken.cpu_s_each)} of processor time a page; in all {whole}."
-    return Rows("Cost", said, ("a million pages take", "core hours", "price"), rows)
+    return ReportRows("Cost", said, ("a million pages take", "core hours", "price"), rows)
 
 
-def parts_of(report: Report) -> Iterator[Bars | Rows]:
+def parts_of(report: Report) -> Iterator[ReportBars | ReportRows]:
     """Yield all others."""
     cost = f" {cost}." if (cost := render_cost(report.rendering)) else ""
-    yield Bars("Outcomes of URLs", "How the last attempt at each URL ended.", report.url_outcomes)
-    yield Bars("Outcomes of attempts", "How attempts ended.", report.outcomes)
-    yield Bars("Status codes", "What servers answered.", report.statuses)
-    yield Bars("Media types", "Of pages fetched.", report.media_types)
-    yield Bars("Text found as", "Main content, or all visible text, of pages fetched.", report.text_methods)
-    yield Bars("Rendering", f"Pages fetched that were to be rendered, by what became of it.{cost}", report.rendered)
-    yield Bars("Rendered because of", "Why pages were chosen (crawl.render = auto).", report.render_reasons)
+    yield ReportBars("Outcomes of URLs", "How the last attempt at each URL ended.", report.url_outcomes)
+    yield ReportBars("Outcomes of attempts", "How attempts ended.", report.outcomes)
+    yield ReportBars("Status codes", "What servers answered.", report.statuses)
+    yield ReportBars("Media types", "Of pages fetched.", report.media_types)
+    yield ReportBars("Text found as", "Main content, or all visible text, of pages fetched.", report.text_methods)
+    yield ReportBars(
+        "Rendering", f"Pages fetched that were to be rendered, by what became of it.{cost}", report.rendered
+    )
+    yield ReportBars("Rendered because of", "Why pages were chosen (crawl.render = auto).", report.render_reasons)
     dns = report.dns
     said = (
         f"{dns.lookups:,} DNS lookups, {dns.failures:,} without an address; {seconds(dns.mean_s)} on average, "
         f"{dns.share_of_time:.1%} of the time of lookups and fetches."
     )
     caches = [(CACHE_NAMES[c.name], f"{c.share:.1%} of {c.hits + c.misses:,} found in memory") for c in report.caches]
-    yield Rows("DNS and caches", said, ("cache", "of questions"), caches)
-    yield Bars("Links by type", "Of all links found.", report.link_types)
-    yield Bars("Links refused, by filter", "By the first filter that refused them.", report.rejected)
-    yield Bars("Links submitted", "By what ended their duplicate check.", report.link_checks)
+    yield ReportRows("DNS and caches", said, ("cache", "of questions"), caches)
+    yield ReportBars("Links by type", "Of all links found.", report.link_types)
+    yield ReportBars("Links refused, by filter", "By the first filter that refused them.", report.rejected)
+    yield ReportBars("Links submitted", "By what ended their duplicate check.", report.link_checks)
     domains = [(one.name, f"{one.hosts:,}", f"{one.pages:,}") for one in report.domains[:LINES_MAX]]
     more = len(report.domains) - LINES_MAX
-    yield Rows("Top-level domains", "With the most pages.", ("domain", "hosts", "pages"), domains, more)
+    yield ReportRows("Top-level domains", "With the most pages.", ("domain", "hosts", "pages"), domains, more)
     yield _hosts("Largest hosts", "By pages fetched.", report.top_hosts)
     yield _hosts("Slowest hosts", "By mean fetch time, of hosts with three fetches or more.", report.slowest_hosts)
     uses = [(one.purpose, f"{one.allowed:,}", f"{one.refused:,}", f"{one.unknown:,}") for one in report.uses]
     said = "What owners state about the use of their pages, of pages fetched and pages that were not kept."
-    yield Rows("Permitted uses", said, ("purpose", "allowed", "refused", "unknown"), uses)
-    yield Bars("Statements on use", "Pages by the kinds of their statements.", report.statements)
+    yield ReportRows("Permitted uses", said, ("purpose", "allowed", "refused", "unknown"), uses)
+    yield ReportBars("Statements on use", "Pages by the kinds of their statements.", report.statements)
     copied = [(one.url, f"{one.copies:,}", size(one.body_bytes)) for one in report.copied]
-    yield Rows("Copies", "Contents with the most copies, by who had them first.", ("URL", "copies", "bytes"), copied)
-    yield Bars("Traps", "URLs cut off, by host.", report.trapped_hosts)
+    yield ReportRows(
+        "Copies", "Contents with the most copies, by who had them first.", ("URL", "copies", "bytes"), copied
+    )
+    yield ReportBars("Traps", "URLs cut off, by host.", report.trapped_hosts)
     yield from _failures(report)
 
 
-def _hosts(title: str, said: str, hosts: Sequence[HostFigures]) -> Rows:
+def _hosts(title: str, said: str, hosts: Sequence[HostFigures]) -> ReportRows:
     rows = [(h.host, f"{h.attempts:,}", f"{h.fetched:,}", size(h.wire_bytes), seconds(h.mean_fetch_s)) for h in hosts]
-    return Rows(title, said, ("host", "attempts", "fetched", "bytes", "mean time"), rows)
+    return ReportRows(title, said, ("host", "attempts", "fetched", "bytes", "mean time"), rows)
 
 
-def _failures(report: Report) -> Iterator[Rows]:
+def _failures(report: Report) -> Iterator[ReportRows]:
     kinds = [(f"{one.outcome} {one.kind}" if one.kind.isdigit() else one.outcome, one) for one in report.troubles]
     rows = [(kind, f"{one.count:,}") for kind, one in kinds]
     lines = [[one.url, *one.more, *filter(None, (one.error,))] for _, one in kinds]
-    yield Rows("Errors", "By kind, with examples.", ("outcome", "count", "examples"), rows, details=lines)
+    yield ReportRows("Errors", "By kind, with examples.", ("outcome", "count", "examples"), rows, details=lines)
     heads = ("module", "failures", "pages", "timed out", "died", "last error")
     failed = [
         (one.name, f"{one.failed:,}", f"{one.pages:,}", f"{one.timeouts:,}", f"{one.died:,}")
@@ -101,7 +105,7 @@ def _failures(report: Report) -> Iterator[Rows]:
     ]
     lines = [[one.url or one.unmatched, *filter(None, (one.error,))] for one in report.failed_modules]
     said = "By failures, with the last error of each."
-    yield Rows("Processing modules and fields that failed", said, heads, failed, details=lines)
+    yield ReportRows("Processing modules and fields that failed", said, heads, failed, details=lines)
 
 
 def render_cost(facts: Mapping[str, float]) -> str:

@@ -11,7 +11,7 @@ from rich.cells import cell_len, set_cell_size
 
 from gossamer.model.words import UNSEEN, bit_rate, counted, duration, size
 from gossamer.results.report import figures
-from gossamer.results.report.parts import LINES_MAX, Bars, Rows, cost_of, parts_of, seconds
+from gossamer.results.report.parts import LINES_MAX, ReportBars, ReportRows, cost_of, parts_of, seconds
 
 WIDTH_MIN = 60
 SILENCES_MAX = 3
@@ -50,12 +50,12 @@ def _lines(report: figures.Report, width: int) -> Iterator[str]:
         yield from _table(cost_of(report), width)
     yield from _course(report.course, width)
     yield from _buckets("Document sizes, from", report.document_sizes, width, of_bytes=True)
-    yield from _bars(Bars("Depth", "", report.depths), width)
+    yield from _bars(ReportBars("Depth", "", report.depths), width)
     yield from _buckets("Hosts by pages fetched, from", report.hosts_by_pages, width, of_bytes=False)
     yield from _buckets("Hosts by bytes received, from", report.hosts_by_bytes, width, of_bytes=True)
     yield from _politeness(report.politeness)
     for part in parts_of(report):
-        yield from _bars(part, width) if isinstance(part, Bars) else _table(part, width)
+        yield from _bars(part, width) if isinstance(part, ReportBars) else _table(part, width)
 
 
 def _pending_lines(report: figures.Report, width: int) -> Iterator[str]:
@@ -104,7 +104,7 @@ def _totals(report: figures.Report) -> Iterator[str]:
         yield f"  {name:<12}{value}"
 
 
-def _bars(part: Bars, width: int, *, most: int = LINES_MAX) -> Iterator[str]:
+def _bars(part: ReportBars, width: int, *, most: int = LINES_MAX) -> Iterator[str]:
     if not part.counts:
         return
     yield from _heading(part, width)
@@ -120,7 +120,7 @@ def _bars(part: Bars, width: int, *, most: int = LINES_MAX) -> Iterator[str]:
     yield from _others(len(part.counts) - most)
 
 
-def _table(part: Rows, width: int) -> Iterator[str]:
+def _table(part: ReportRows, width: int) -> Iterator[str]:
     """Yield a table: the first column as wide as there is room, the others to the right; below, what has many lines."""
     if not part.rows:
         return
@@ -137,7 +137,7 @@ def _table(part: Rows, width: int) -> Iterator[str]:
     yield from _others(part.more)
 
 
-def _heading(part: Bars | Rows, width: int) -> Iterator[str]:
+def _heading(part: ReportBars | ReportRows, width: int) -> Iterator[str]:
     yield ""
     yield part.title
     yield from wrap(part.said, width, initial_indent="  ", subsequent_indent="  ")
@@ -182,7 +182,7 @@ def _sparkline(values: Sequence[float], width: int) -> tuple[str, float]:
 def _buckets(title: str, buckets: Sequence[figures.Bucket], width: int, *, of_bytes: bool) -> Iterator[str]:
     whole = sum(bucket.count for bucket in buckets)
     named = [figures.Count(bucket_name(one, of_bytes=of_bytes), one.count, one.count / whole) for one in buckets]
-    yield from _bars(Bars(title, "", named), width, most=len(named))
+    yield from _bars(ReportBars(title, "", named), width, most=len(named))
 
 
 def _politeness(politeness: figures.PolitenessSummary) -> Iterator[str]:
