@@ -193,6 +193,34 @@ def test_a_client_that_sits_there_does_not_hold_up_the_end(tmp_path: Path, run: 
     run(all_of_it())
 
 
+def test_a_verb_that_outlasts_the_server_is_answered_to_no_one(tmp_path: Path, run: Run, logs: Logs) -> None:
+    asked = asyncio.Event()
+    ended = asyncio.Event()
+    errors: list[dict[str, Any]] = []
+
+    async def last(_: dict[str, object]) -> object:
+        asked.set()
+        await ended.wait()
+        return "too late"
+
+    async def all_of_it() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, error: errors.append(error))
+        serving = asyncio.create_task(ControlSocket(tmp_path, {"last": last}, logs).serve())
+        client = await Client.to(tmp_path)
+        client.writer.write(b'{"verb": "last"}\n')
+        await asked.wait()
+        serving.cancel()
+        with suppress(asyncio.CancelledError):
+            await serving
+        ended.set()
+        assert await client.reader.read() == b""
+        client.close()
+        await asyncio.sleep(0)  # The answer's task ends.
+
+    run(all_of_it())
+    assert errors == []
+
+
 def test_a_directory_of_any_depth_has_its_socket(tmp_path: Path, run: Run, logs: Logs) -> None:
     deep = tmp_path / ("d" * 80) / ("e" * 80)
     assert len(os.fsencode(deep)) > 108

@@ -383,7 +383,9 @@ class FrameLine:
         return cls(reader, writer)
 
     def send(self, kind: int, number: int, rest: bytes = b"") -> None:
-        """Send a message. It is buffered in memory until the other end reads it."""
+        """Send a message, which is lost if the other end is gone. It is buffered in memory until that reads it."""
+        if self._writer.is_closing():  # Other loops than asyncio's raise an error.
+            return
         self._writer.write(_HEAD.pack(len(rest), kind, number))
         if rest:
             self._writer.write(rest)

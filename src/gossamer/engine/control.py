@@ -69,7 +69,10 @@ class ControlSocket:
                     line = await reader.readline()
                 if not line:
                     break
-                writer.write(msgspec.json.encode(await self._reply(line)) + b"\n")
+                answer = await self._reply(line)
+                if writer.is_closing():  # Its client is gone, or the server has ended meanwhile.
+                    break
+                writer.write(msgspec.json.encode(answer) + b"\n")
                 async with asyncio.timeout(REQUEST_S_MAX):
                     await writer.drain()
         self._clients.discard(writer)
