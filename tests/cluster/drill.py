@@ -44,6 +44,8 @@ START_S = 450.0
 """After which a machine that starts is stuck: its Ray may have to try again on a busy machine."""
 EFFECT_S = {"lost": 30.0, "cut": 5.0, "headless": 30.0}
 """Within which a fault has its effect on sites; others have it at once."""
+FAULT_S = 30.0
+"""How long a machine is cut off, or its disk full: longer than a lease."""
 STILL = 5
 """A site stands still when it waits for this number of delays."""
 LASTS_S = 3.0
@@ -137,9 +139,16 @@ class Machine(Service):
 
     def fill(self) -> None:
         """Leave no room on its disk."""
+        until(self._has_no_room, START_S, "its disk does not fill")
+
+    def _has_no_room(self) -> bool:
         sizes = [*within(self.spaces.pid), "df", "-k", "--output=used", str(self._disk)]
         used = subprocess.run(sizes, capture_output=True, check=True).stdout.split()[-1]
-        self._resize(f"{int(used)}k")
+        try:
+            self._resize(f"{int(used)}k")
+        except subprocess.CalledProcessError:
+            return False  # A shard has written meanwhile.
+        return True
 
     def free(self) -> None:
         """Leave room on its disk again."""
@@ -238,19 +247,17 @@ class Drill:
                 machine.on()
         until(self.is_spread, LIMIT_S, f"shards do not return: {self.standing()}")
 
-    def full(self) -> None:
-        """Fill a machine's disk for a while, as another program there may."""
+    def full(self) -> Callable[[], None]:
+        """Fill a machine's disk, as another program there may; return what frees it."""
         machine = next(one for one in reversed(self.machines) if one.processes(SHARD))
         machine.fill()
-        time.sleep(30.0)
-        machine.free()
+        return machine.free
 
-    def cut(self) -> None:
-        """Cut a machine off the cluster, but not off the web, for longer than a lease."""
+    def cut(self) -> Callable[[], None]:
+        """Cut a machine off the cluster, but not off the web; return what joins it again."""
         machine = next(one for one in reversed(self.machines) if one.processes(SHARD))
         sh("ip", "link", "set", machine.wire, "down")
-        time.sleep(30.0)
-        sh("ip", "link", "set", machine.wire, "up")
+        return lambda: sh("ip", "link", "set", machine.wire, "up")
 
     def grown(self) -> None:
         """Add a machine, and a shard."""
@@ -300,6 +307,10 @@ class Drill:
         found: dict[str, object] = json.loads(said)
         return found
 
+    def errors(self) -> str:
+        """Return the last of what the crawl told its operator."""
+        return (self.folder / "errors").read_text()[-2000:]
+
     def shards(self) -> list[dict[str, object]]:
         """Return the states of the shards."""
         found = self.standing().get("shards")
@@ -327,17 +338,20 @@ class Drill:
         """Let something happen, and wait until all sites move again."""
         begins_at = time.time()
         noticed_s: float | None = None
-        happens: Callable[[], None] = getattr(self, fault)
-        happens()
+        happens: Callable[[], Callable[[], None] | None] = getattr(self, fault)
+        undo = happens()
         calm_at: float | None = None
         while calm_at is None or time.time() - max(calm_at, begins_at + EFFECT_S.get(fault, 5.0)) < LASTS_S:
             is_disturbed = self.is_disturbed()
             now = time.time()
             if noticed_s is None and is_disturbed:
                 noticed_s = round(now - begins_at, 1)
-            is_calm = self.moves() and not is_disturbed
+            if undo is not None and now - begins_at >= FAULT_S:
+                undo()
+                undo = None
+            is_calm = undo is None and self.moves() and not is_disturbed
             calm_at = (calm_at or now) if is_calm else None
-            assert now - begins_at < LIMIT_S, f"{fault}: it stands still: {self.shards()}"
+            assert now - begins_at < LIMIT_S, f"{fault}: it stands still: {self.errors()} {self.shards()}"
             time.sleep(0.5)
         again_s, longest_s = self.standstill_s(begins_at)
         found = {"fault": fault, "noticed_s": noticed_s, "moves_s": again_s, "longest_s": longest_s}
@@ -399,7 +413,7 @@ def main() -> None:
             status = ended(crawling, folder, LIMIT_S + seconds / 4)  # With what is left of the web's pages.
             directories = drill.directories()
         told = {"status": status, "faults": drill.faults, "broken": broken, "directories": directories}
-        print(json.dumps({**told, "errors": (folder / "errors").read_text()[-2000:]}))
+        print(json.dumps({**told, "errors": drill.errors()}))
     finally:
         end(drill.crawling if drill is not None else None)
         for service in [drill.head, *drill.machines] if drill is not None else []:
