@@ -168,8 +168,9 @@ def kill(pid: int) -> None:
 def lay_wires() -> None:
     """Lay the wires of the head's machine, which the others join."""
     sh("ip", "link", "set", "lo", "up")
-    for name, address in (("cluster", HEAD), ("web", "10.8.0.1")):
-        sh("ip", "link", "add", name, "type", "bridge")
+    for name, address, hardware in (("cluster", HEAD, "02:00:00:00:00:01"), ("web", "10.8.0.1", "02:00:00:00:00:02")):
+        # Its own would be the lowest of its ports': a machine that joins could change what all others remember.
+        sh("ip", "link", "add", name, "address", hardware, "type", "bridge")
         sh("ip", "addr", "add", f"{address}/24", "dev", name)
         sh("ip", "link", "set", name, "up")
     sh("sh", "-c", "echo 1 > /proc/sys/net/ipv4/conf/all/route_localnet")
