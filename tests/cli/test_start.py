@@ -130,8 +130,14 @@ def checking(run: Gossamer) -> tuple[subprocess.Popen[str], Callable[[], int]]:
     listed = Path(f"/proc/{process.pid}/task/{process.pid}/children")
 
     def child() -> int:
-        until(lambda: process.poll() is not None or listed.read_text().split())
-        return int(listed.read_text().split()[0]) if process.poll() is None else 0
+        found: list[int] = []
+
+        def is_there() -> bool:
+            found[:] = map(int, listed.read_text().split())  # Once: the next moment it may be gone.
+            return bool(found)
+
+        until(lambda: process.poll() is not None or is_there())
+        return found[0] if process.poll() is None else 0
 
     return process, child
 

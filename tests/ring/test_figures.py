@@ -114,7 +114,8 @@ def test_figures_of_report_status_and_metrics_agree_with_pages_links_and_the_ser
     ended = max(one["fetched_at"].timestamp() + one["fetch_s"] for one in figures.pages)
     lasted = ended - begun
     assert report["duration_s"] == pytest.approx(lasted, abs=1e-6), "wall times are exact to 0.24 µs"
-    agree(len(fetched) / report["duration_s"], report["pages_per_s"])
+    agree(report["crawling_s"], status["elapsed_s"])
+    agree(len(fetched) / report["crawling_s"], report["pages_per_s"])
 
 
 def _lines(metrics: bytes) -> list[str]:

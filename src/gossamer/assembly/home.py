@@ -15,7 +15,7 @@ import msgspec
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
-from gossamer.model.words import shell_word
+from gossamer.model.words import says_in_use
 from gossamer.state.journals import Journals
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
@@ -142,10 +142,7 @@ def lock_directory(
         raise ConfigError(write_refusal(error, directory)) from error
     if not lock.acquire(wait_s):
         lock.release()
-        raise ConfigError(
-            f"{directory} is in use by another crawl; `gossamer status {shell_word(directory)}` shows it, "
-            f"`gossamer stop {shell_word(directory)}` ends it"
-        )
+        raise ConfigError(says_in_use(directory))
     return lock
 
 

@@ -119,7 +119,9 @@ def supervise(job: CrawlJob, child: Started) -> int:
         with _hold(Path(job.directory)):
             return _supervise(job, child)
     except BlockingIOError:
-        complain(f"{job.directory} is in use by another crawl; repeat the command when that has ended")
+        from gossamer.model.words import says_in_use  # noqa: PLC0415 - of no use to other crawls
+
+        complain(says_in_use(job.directory))
         return Exit.REFUSED
 
 

@@ -49,6 +49,14 @@ def shell_word(path: object) -> str:
     return shlex.quote(f"./{text}" if text.startswith("-") else text)
 
 
+def says_in_use(directory: object) -> str:
+    """Return what to do about a directory that another crawl holds."""
+    shown = shell_word(directory)
+    return (
+        f"{directory} is in use by another crawl; `gossamer status {shown}` shows it, `gossamer stop {shown}` ends it"
+    )
+
+
 def _scale(number: float, units: Sequence[str]) -> str:
     for unit in units[:-1]:
         if number < 1000:

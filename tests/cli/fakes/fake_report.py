@@ -12,6 +12,8 @@ class Report(msgspec.Struct):
     cost: object = None
     attempts_counted: int = 0
     failed_modules: tuple[object, ...] = ()
+    warnings: tuple[str, ...] = ()
+    crawling_s: float = 0.0
     seeds_not_fetched: tuple[object, ...] = ()
     awaited: tuple[object, ...] = ()
     lasting: tuple[object, ...] = ()
