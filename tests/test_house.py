@@ -342,7 +342,7 @@ LATER = ["duckdb", "gossamer.console", "prometheus_client"]
 
 SUPERVISING = {
     "gossamer.model.product", "gossamer.state.slots", "gossamer.world.allocators", "gossamer.world.clock",
-    "gossamer.world.inputs",
+    "gossamer.world.inputs", "gossamer.world.process",
 }  # fmt: skip
 
 

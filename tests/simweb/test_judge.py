@@ -65,7 +65,7 @@ def test_the_gap_grows_with_the_last_five_fetch_times() -> None:
     assert kinds(visit(PLAIN, paths, gap_s=2.0, fetch_s=0.1)) == []
     # The first fetch of 0.3 s demands 3 s already: all that follow come too soon.
     assert kinds(visit(PLAIN, paths, gap_s=2.0, fetch_s=0.3)) == ["gap_host"] * 6
-    gaps = politeness_gaps(visit(PLAIN, paths, fetch_s=100.0), PROMISE, 0.0)
+    gaps = politeness_gaps(visit(PLAIN, paths, fetch_s=100.0), PROMISE, 0.0, ())
     assert [gap for gap, _ in gaps] == [60] * 7
 
 

@@ -5,7 +5,6 @@ Nothing here imports what reads command lines and configurations, or crawls: all
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from gossamer.cli.output import Exit, complain, obeys_escapes
 from gossamer.cli.start import FORWARDED, Started
 from gossamer.state import slots
 from gossamer.world.clock import WallClock
+from gossamer.world.process import DirectoryLock
 
 CHOSEN = frozenset(Exit)
 """Exit statuses with which the child ends by its own choice: it is not started again."""
@@ -30,8 +30,7 @@ HUNG_UP = signal.SIGHUP
 PAGE_S_MAX = 30.0
 """A page of an import that takes longer is read alone, with the limit of the configuration."""
 HOLD_S_MAX = 5.0
-HOLD_POLL_S = 0.05
-"""Longest wait for the end of another supervisor, and the interval of tries."""
+"""Longest wait for the end of another supervisor."""
 SIMWEB = "simweb.json"
 """In the directory of a crawl of a synthetic web: what that web is made from, so that `resume` can serve it again."""
 
@@ -114,36 +113,20 @@ def _beside_simweb(job: CrawlJob, child: Started) -> int:
 
 
 def supervise(job: CrawlJob, child: Started) -> int:
-    """Run a job in a child, restarted as often as it takes, and return the exit status."""
+    """Run a job in a child, restarted as often as it takes, and return the exit status. A lock shows other commands
+    meanwhile that a crawl whose process died starts again.
+    """
     try:
-        with _hold(Path(job.directory)):
+        lock = DirectoryLock(Path(job.directory) / "state" / slots.SUPERVISED)
+    except OSError:  # The child says what is wrong with the directory.
+        return _supervise(job, child)
+    with lock:
+        if lock.acquire(HOLD_S_MAX):
             return _supervise(job, child)
-    except BlockingIOError:
-        from gossamer.model.words import says_in_use  # noqa: PLC0415 - of no use to other crawls
+    from gossamer.model.words import says_in_use  # noqa: PLC0415 - of no use to other crawls
 
-        complain(says_in_use(job.directory))
-        return Exit.REFUSED
-
-
-@contextmanager
-def _hold(directory: Path) -> Iterator[None]:
-    """Show other commands that a crawl whose process died starts again. Raises BlockingIOError: another one does."""
-    ends_at = time.monotonic() + HOLD_S_MAX
-    descriptor: int | None = None
-    while descriptor is None:
-        try:
-            descriptor = slots.supervise(directory / "state")
-        except BlockingIOError:
-            if time.monotonic() > ends_at:
-                raise
-            time.sleep(HOLD_POLL_S)
-        except OSError:  # The child says what is wrong with the directory.
-            break
-    try:
-        yield
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
+    complain(says_in_use(job.directory))
+    return Exit.REFUSED
 
 
 def _supervise(job: CrawlJob, child: Started) -> int:

@@ -18,9 +18,7 @@ from gossamer.state.store import Store
 Kind = TypeVar("Kind")
 _NUMBER = {name: number for number, name in enumerate(FAMILIES)}
 _SCANNED = frozenset(_NUMBER[name] for name in ("ready", "sleep", "due", "deferred", "waiting", "scope"))
-"""Families that are scanned while an epoch grows. Without an index, each scan would pass over all changes of the epoch,
-at a quadratic cost.
-"""
+"""Families that are scanned while an epoch grows: without an index each scan would pass over all its changes."""
 
 
 OPERATION_BYTES = 200

@@ -7,13 +7,12 @@ has ended the process, or a stage takes too long, the supervisor reads the slots
 
 from __future__ import annotations
 
-import fcntl
 import mmap
-import os
 import signal
 import struct
 from collections.abc import Callable
 from contextlib import suppress
+from os import SEEK_END
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
@@ -171,20 +170,6 @@ def page_of(directory: Path, since: float) -> str:
     return _contents(directory)[_URL_AT:_END_AT].rstrip(b"\0").decode("utf-8", "replace")
 
 
-def supervise(directory: Path) -> int:
-    """Lock `SUPERVISED` while this process starts the crawl's process again after each death; return the descriptor to
-    close at the end. Raises OSError: BlockingIOError if another process does so, or looks at it for a moment.
-    """
-    directory.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(directory / SUPERVISED, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
 def note_end(directory: Path, ended: str = "", says: str = "") -> None:
     """Note how the last run ended; empty: a run begins, or ended by itself. A disk that refuses it is no error."""
     text = f"{ended}\n{says}".strip().encode("utf-8", "replace")[:_END_BYTES]
@@ -213,7 +198,7 @@ def erase_page(directory: Path, is_named: Callable[[str], bool]) -> None:
     if is_named(says):
         note_end(directory, ended, "the reason names a page that was forgotten since")
     with suppress(OSError), (directory / FILE).open("r+b") as file:
-        file.seek(0, os.SEEK_END)
+        file.seek(0, SEEK_END)
         if file.tell() == _FILE_BYTES:
             file.seek(_URL_AT)
             file.write(bytes(_URL_BYTES))

@@ -42,13 +42,9 @@ KEPT_LONG = ("content", "page", "scope", "trap")
 them lz4 takes about half the time in reads and compaction, and between 14 % (`seen`) and 70 % (`queue`) more disk.
 """
 REWRITTEN = ("queue", "host")
-"""Families with puts and deletes all over their key range, so that each compaction of level 0 rewrites nearly the whole
-next level.
-"""
+"""Families with puts and deletes all over their range: a compaction of level 0 rewrites nearly the whole next."""
 LEVEL0_FILES = 8
-"""Level 0 files of those families before a compaction: twice RocksDB's default, for half the work. A read checks four
-more filters.
-"""
+"""Level 0 files of those families before a compaction: twice RocksDB's default, for half the work."""
 FLUSHING_MAX = 2
 """A commit waits while more full write buffers of a family wait to be flushed."""
 LEVEL0_FILES_MAX = 24

@@ -35,7 +35,3 @@ def note_end(state: Path, ended: str = "", says: str = "") -> None:
 
 def was_told_to_stop(state: Path, since: float) -> bool:
     return False
-
-
-def supervise(directory: Path) -> int:
-    raise OSError("there is no file to lock")

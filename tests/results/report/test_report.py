@@ -106,7 +106,7 @@ def test_urls_visits_and_attempts_are_counted_apart(tmp_path: Path) -> None:
     assert "14 pages fetched in 251 attempts from 1 host of 2 named" in text
     assert "15 tried, in 248 visits; 13 visited repeatedly" in text
     page_text = as_html(report, "x")
-    assert "248 visits; 13 URLs visited repeatedly" in page_text
+    assert "248 visits; 13 URLs revisited" in page_text
     assert "<b>14</b><span>pages fetched" in page_text
 
 

@@ -86,9 +86,7 @@ class RenderGroup(msgspec.Struct, array_like=True):
             self.wait = WAIT_FIRST
 
     def put_off(self, dice: Dice, growth: float = WAIT_GROWTH) -> None:
-        """Schedule the next sample, later each time. Called before the result is known, because a fast host has many
-        pages until then.
-        """
+        """Schedule the next sample, later each time. Called before the result: a fast host has many pages by then."""
         self.due = self.pages + round(self.wait * dice.uniform(0.5, 1.5))
         self.wait = min(self.wait * growth, WAIT_MAX)
 

@@ -124,9 +124,7 @@ class PageResources(VisitMiddleware):
     async def get(
         self, text: str, kind: str, page_id: str, via: str, patience_s: float = math.inf, *, has_session: bool = False
     ) -> Reply | Failure:
-        """Return a resource for a page, with its content decoded, or why there is none. `patience_s` is how long its
-        host may be slow.
-        """
+        """Return a resource for a page, decoded, or why there is none. Its host may be slow for `patience_s`."""
         url = self.namer.name(text)
         if url is None:
             return Failure("unsupported", "its URL cannot be requested")

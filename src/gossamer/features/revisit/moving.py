@@ -143,9 +143,7 @@ def absorb(states: Sequence[RevisitState]) -> RevisitState:
 
 
 def align(states: Sequence[RevisitState | None]) -> list[RevisitState]:
-    """Return the sums of shards, extended so that all have all promises; None: a new shard, which begins like another.
-    Empty if all are new.
-    """
+    """Return the sums of shards, extended to all promises; None: a new shard, like another's. Empty if all are new."""
     first = next((state for state in states if state is not None), None)
     if first is None:
         return []

@@ -55,13 +55,9 @@ def as_svg(result: Simulated) -> str:
     end_s = result.intervals[-1].end_s if result.intervals else 1.0
     drawn = "".join(
         _panel(
-            number * HEIGHT,
-            name,
-            end_s,
-            [(line, _points(result, field)) for line, field in lines],
-            None if number else result,
+            nth * HEIGHT, name, end_s, [(line, _points(result, key)) for line, key in lines], None if nth else result
         )
-        for number, (name, lines) in enumerate(PANELS)
+        for nth, (name, lines) in enumerate(PANELS)
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT * len(PANELS) + 20}" '

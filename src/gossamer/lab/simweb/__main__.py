@@ -30,11 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
             sys.stdout.write(table(rows) + "\n")
             return 0 if all(row.right for row in rows) else 1
         serve(
-            options,
-            log=given.log,
-            hosts_file=given.hosts_file,
-            ready=announce,
-            until_stdin_closes=given.until_stdin_closes,
+            options, log=given.log, hosts_file=given.hosts_file, ready=tell, until_stdin_closes=given.until_stdin_closes
         )
     except (ValueError, OSError) as error:
         sys.stderr.write(f"simweb: {_line(error)}\n")
@@ -42,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def announce(served: Served) -> None:
+def tell(served: Served) -> None:
     """Print the one line of JSON that says where the web is."""
     web = served.web
     facts = {

@@ -119,12 +119,7 @@ def repeats(log: Iterable[Logged], web: Web) -> dict[str, int]:
 
 
 def politeness_gaps(
-    requests: Sequence[Logged],
-    promise: Promise,
-    crawl_delay_s: float,
-    restarts: Sequence[float] = (),
-    *,
-    most: bool = False,
+    requests: Sequence[Logged], promise: Promise, crawl_delay_s: float, restarts: Sequence[float], *, most: bool = False
 ) -> list[tuple[float, bool]]:
     """Return, for each request of one host, the pause promised after it, and whether Crawl-delay made it so long.
 

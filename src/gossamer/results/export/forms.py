@@ -1,6 +1,4 @@
-"""Forms of a corpus: Markdown files, Parquet that `datasets` of Hugging Face opens, and bulk requests of Elasticsearch
-and OpenSearch.
-"""
+"""Forms of a corpus: Markdown files, Parquet for Hugging Face, bulk requests of Elasticsearch and OpenSearch."""
 
 from __future__ import annotations
 

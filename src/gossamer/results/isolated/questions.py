@@ -134,11 +134,7 @@ class Questions:
 
 
 def answer_questions(
-    source: BinaryIO,
-    sink: BinaryIO,
-    bounds: AnswerBounds,
-    kind: type[Question],
-    answer: Callable[[Question], msgspec.Struct],
+    source: BinaryIO, sink: BinaryIO, bounds: AnswerBounds, kind: type[Question], answer: Callable[[Question], Answer]
 ) -> None:
     """Answer questions of a kind until the input ends, within limits that the kernel keeps."""
     decode = msgspec.msgpack.Decoder(kind).decode

@@ -104,11 +104,7 @@ def _cards(report: Report) -> str:
             f"{report.urls_fetched:,}",
             f"{report.attempts:,} attempts, {report.repeated:,} of them again; {report.fetched:,} downloads",
         ),
-        (
-            "URLs tried",
-            f"{report.urls:,}",
-            f"{report.visits:,} visits; {report.urls_revisited:,} URLs visited repeatedly",
-        ),
+        ("URLs tried", f"{report.urls:,}", f"{report.visits:,} visits; {report.urls_revisited:,} URLs revisited"),
         ("pages a second", f"{report.pages_per_s:,.1f}", bit_rate(report.bits_per_s)),
         ("received", size(report.wire_bytes), f"{size(report.body_bytes)} decoded, {size(report.warc_bytes)} archived"),
         (
@@ -195,7 +191,7 @@ def _log_log(title: str, said: str, buckets: Sequence[Bucket], *, of_bytes: bool
 def _fetch_times(report: Report) -> str:
     times = report.fetch_s
     rows = (
-        ("half of them", times.p50),
+        ("half", times.p50),
         ("90 %", times.p90),
         ("99 %", times.p99),
         ("the longest", times.max),

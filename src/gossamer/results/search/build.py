@@ -77,20 +77,14 @@ def build(
 
 
 def _index(
-    folder: Path,
-    plan: Path,
-    end: str,
-    warc_folder: Path,
-    means: Means,
-    bytes_max: int,
-    advance: Callable[[int, int], None],
+    folder: Path, plan: Path, end: str, warcs: Path, means: Means, bytes_max: int, advance: Callable[[int, int], None]
 ) -> int:
     rows = rows_of(plan)
     with closing(IndexWriter(folder, bytes_max)) as writer:
         start = rows_at(writer.position())
         find = partial(texts_of, means) if means.texts_of is None or rows - start < PAGES_MIN else means.texts_of
         planned, ahead = tee(read_plan(plan, start))
-        texts = find(warc_folder, (row.record for _, row in ahead if row.media_type in INDEXED_TYPES))
+        texts = find(warcs, (row.record for _, row in ahead if row.media_type in INDEXED_TYPES))
         for position, row in planned:
             text = next(texts) if row.media_type in INDEXED_TYPES else None
             if text is not None or row.document:

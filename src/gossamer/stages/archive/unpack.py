@@ -87,9 +87,7 @@ class Unpacked:
 
     @property
     def place(self) -> tuple[int, int]:
-        """Where the next byte lies: the member's place in the file and that in the member; of a file that is not
-        packed its own place and 0.
-        """
+        """Where the next byte lies: the member's place in the file and that in the member, 0 in an unpacked file."""
         if self.packing:
             return self.offset, self.within
         return self.within, 0

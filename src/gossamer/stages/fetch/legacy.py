@@ -10,6 +10,7 @@ import ssl
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from functools import lru_cache
+from ssl import TLSVersion
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
 _OP_LEGACY_SERVER_CONNECT: Final = 0x4
 """Python 3.12 names it."""
 _VERSIONS: Final = {
-    "1.0": ssl.TLSVersion.TLSv1,
-    "1.1": ssl.TLSVersion.TLSv1_1,
-    "1.2": ssl.TLSVersion.TLSv1_2,
-    "1.3": ssl.TLSVersion.TLSv1_3,
+    "1.0": TLSVersion.TLSv1,
+    "1.1": TLSVersion.TLSv1_1,
+    "1.2": TLSVersion.TLSv1_2,
+    "1.3": TLSVersion.TLSv1_3,
 }
 _READ_BYTES: Final = 64 * 1024
 _Result = TypeVar("_Result")

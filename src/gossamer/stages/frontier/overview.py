@@ -15,25 +15,13 @@ import msgspec
 
 from gossamer.model.links import Link
 from gossamer.model.standing import Awaited, BudgetFacts, HostFacts
+from gossamer.stages.frontier import record as host_record
 from gossamer.stages.frontier.budgets import budget_facts, round_of
 from gossamer.stages.frontier.host import ROBOTS, Host
 from gossamer.stages.frontier.hosts import HostTable
 from gossamer.stages.frontier.index import HostIndex
 from gossamer.stages.frontier.options import BudgetOptions
 from gossamer.stages.frontier.origins import facts_of_origins, key_of, name_of, why_waiting
-from gossamer.stages.frontier.record import (
-    HostRecord,
-    Origin,
-    QueueEntry,
-    block_key,
-    decode_block,
-    decode_entry,
-    decode_record,
-    due_time,
-    host_prefix,
-    level_of,
-    range_end,
-)
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
@@ -107,7 +95,7 @@ def _describe(host: Host, now: float) -> dict[str, object]:
     }
 
 
-def _origins(host: Host) -> Mapping[str, Origin]:
+def _origins(host: Host) -> Mapping[str, host_record.Origin]:
     return host.record.origins or {}
 
 
@@ -173,7 +161,7 @@ def next_hosts(benched: Iterable[Host], index: HostIndex, hosts: HostTable, most
     ]
 
 
-def _why_not_before(record: HostRecord, at: float) -> str:
+def _why_not_before(record: host_record.HostRecord, at: float) -> str:
     """Return why a host is not requested before `at`: its own reason, or an origin that does not answer."""
     if record.reason and record.rest_until >= at - REASON_S:
         return record.reason
@@ -194,22 +182,22 @@ def facts_of(
     `budget` are the budgets, `stands` their current use; None: as of the last commit. `split` are sites whose hosts
     have a partition each.
     """
-    prefix = host_prefix(url.partition, url.host)
+    prefix = host_record.host_prefix(url.partition, url.host)
     if host is not None:
-        record: HostRecord | None = host.record
+        record: host_record.HostRecord | None = host.record
     else:
         data = epochs.get("host", prefix)
-        record = decode_record(data) if data is not None else None
+        record = host_record.decode_record(data) if data is not None else None
     if record is None:
         return HostFacts(url.host)
     due_at = None
     attempt = 1
     error = ""
     if record.due:
-        for key, value in epochs.scan("due", prefix, range_end(prefix)):
+        for key, value in epochs.scan("due", prefix, host_record.range_end(prefix)):
             if key.endswith(url.fingerprint.to_bytes(8)):
-                entry = decode_entry(value)
-                due_at = due_time(key)
+                entry = host_record.decode_entry(value)
+                due_at = host_record.due_time(key)
                 attempt = entry.attempt
                 error = entry.error
                 break
@@ -245,7 +233,7 @@ def remaining(store: Store, name_url: Callable[[str], Url | None]) -> Iterator[t
             yield from _of_partition(store, partition, names, name_url)
             partition = key[:2]
             names = []
-        record = decode_record(data)
+        record = host_record.decode_record(data)
         if record.urls_queued:
             names.append((site_of(record.name), record.name))
     yield from _of_partition(store, partition, names, name_url)
@@ -255,26 +243,26 @@ def _of_partition(
     store: Store, partition: bytes, names: list[tuple[str, str]], name_url: Callable[[str], Url | None]
 ) -> Iterator[tuple[Link, int]]:
     for _, name in sorted(names):
-        prefix = host_prefix(int.from_bytes(partition), name)
+        prefix = host_record.host_prefix(int.from_bytes(partition), name)
         data = store.get("host", prefix)
         assert data is not None, f"{name} is listed and has no record"
-        for entry, level in _of_host(store, prefix, decode_record(data)):
+        for entry, level in _queue(store, prefix, host_record.decode_record(data)):
             url = name_url(entry.url)
             if url is not None:
                 yield Link(url, entry.link_type, entry.depth, entry.hops, entry.referrer, entry.seed), level
 
 
-def _of_host(store: Store, prefix: bytes, record: HostRecord) -> Iterator[tuple[QueueEntry, int]]:
+def _queue(store: Store, prefix: bytes, record: host_record.HostRecord) -> Iterator[tuple[host_record.QueueEntry, int]]:
     if record.due:
-        for _, data in store.scan("due", prefix, range_end(prefix)):
-            yield decode_entry(data), 0
+        for _, data in store.scan("due", prefix, host_record.range_end(prefix)):
+            yield host_record.decode_entry(data), 0
     for lane, queue in sorted(record.levels.items()):
         first = queue.block
         while first < queue.tail:
-            stored = store.get("queue", block_key(prefix, lane, first))
+            stored = store.get("queue", host_record.block_key(prefix, lane, first))
             assert stored is not None, f"{record.name} lacks the block {first} of queue {lane}"
-            block = decode_block(stored)
+            block = host_record.decode_block(stored)
             for number, entry in enumerate(block.entries(record.name), first):
                 if not queue.is_finished(number):
-                    yield entry, level_of(lane)
+                    yield entry, host_record.level_of(lane)
             first += block.count

@@ -22,6 +22,7 @@ AT_ONCE = 1_000
 JOINED_MAX = 50_000
 """Spellings of addresses that are remembered."""
 One = TypeVar("One")
+_Known = dict[tuple[str, str, str], Found | None]
 _IN_FRAGMENT = "!#$%&'()*+,;=:@/?[]^{|}\\"
 """What a fragment keeps (WHATWG URL, fragment percent-encode set), beside letters, digits and `-._~`."""
 _LEAVE = frozenset((
@@ -181,21 +182,14 @@ class Links:
 
     def anchors_in_slices(self, markup: Markup) -> Iterator[None]:
         """Add a page's `a` elements. Half of them are repeats, or lead within the page itself."""
-        known: dict[tuple[str, str, str], Found | None] = {}
+        known: _Known = {}
         in_page = False
         for some in slices_of(markup.anchors()):
             in_page = self._take(some, markup, known, in_page=in_page)
             if len(some) == AT_ONCE:
                 yield
 
-    def _take(
-        self,
-        some: Sequence[tuple[str, str, Any]],
-        markup: Markup,
-        known: dict[tuple[str, str, str], Found | None],
-        *,
-        in_page: bool,
-    ) -> bool:
+    def _take(self, some: Sequence[tuple[str, str, Any]], markup: Markup, known: _Known, *, in_page: bool) -> bool:
         """Add some anchors; return whether any so far leads within the page. `known` has those that were added."""
         join = self.base.join
         text_of = markup.anchor_text

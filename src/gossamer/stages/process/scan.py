@@ -195,9 +195,7 @@ def text_of(markup: bytes) -> str:
 
 
 def anchor_text_of(markup: bytes) -> str:
-    """Return the text of an anchor's markup, with spaces where a line or a block ends, or the alt text of its first
-    image that has one.
-    """
+    """Return the text of an anchor's markup, with spaces where a line or block ends, or its first image's alt text."""
     if b"<" in markup:
         markup = _BREAK.sub(b" ", _SILENT.sub(b"", markup))
     text = text_of(markup)
