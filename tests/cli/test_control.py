@@ -112,13 +112,13 @@ def test_without_a_socket_nobody_runs(directory: Path) -> None:
         ask(directory, "status")
 
 
-@pytest.mark.parametrize("holder", ["lock", "supervised"])
+@pytest.mark.parametrize("holder", ["state/lock", "."])
 def test_a_crawl_that_begins_is_waited_for(directory: Path, holder: str) -> None:
     """It holds the directory before it listens, also beside a socket that a crash left behind; between the death of its
     process and the start of the next one its supervisor does.
     """
     Answerer(directory).close()
-    lock = DirectoryLock(directory / "state" / holder)
+    lock = DirectoryLock(directory / holder)
     assert lock.acquire(0.0)
     with ThreadPoolExecutor(1) as threads:
         answer = threads.submit(ask, directory, "status")

@@ -26,7 +26,6 @@ from gossamer.model.product import LOCK
 from gossamer.model.status import read_status
 from gossamer.model.verbs import VERBS, InvalidError, Verb, read
 from gossamer.model.words import shell_word
-from gossamer.state import slots
 from gossamer.world.files import socket_name
 from gossamer.world.process import DirectoryLock
 
@@ -241,7 +240,7 @@ def is_held(directory: Path) -> bool:
     try:
         if DirectoryLock.is_held(directory / LOCK):
             return True
-        return DirectoryLock.is_held(directory / "state" / slots.SUPERVISED) and not is_maintained(directory)
+        return DirectoryLock.is_held(directory) and not is_maintained(directory)
     except OSError:
         return False
 

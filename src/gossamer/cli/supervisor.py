@@ -5,6 +5,7 @@ Nothing here imports what reads command lines and configurations, or crawls: all
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -116,11 +117,10 @@ def supervise(job: CrawlJob, child: Started) -> int:
     """Run a job in a child, restarted as often as it takes, and return the exit status. A lock shows other commands
     meanwhile that a crawl whose process died starts again.
     """
-    try:
-        lock = DirectoryLock(Path(job.directory) / "state" / slots.SUPERVISED)
-    except OSError:  # The child says what is wrong with the directory.
+    directory = Path(job.directory)
+    if not (directory.is_dir() and os.access(directory, os.R_OK)):  # The child says what is wrong with it.
         return _supervise(job, child)
-    with lock:
+    with DirectoryLock(directory) as lock:
         if lock.acquire(HOLD_S_MAX):
             return _supervise(job, child)
     from gossamer.model.words import says_in_use  # noqa: PLC0415 - of no use to other crawls

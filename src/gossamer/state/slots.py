@@ -20,8 +20,6 @@ from zlib import crc32
 SLOTS = 8
 """Threads that may run native content code at once; the loop is slot 0."""
 FILE = "slots"
-SUPERVISED = "supervised"
-"""File beside it that a supervisor locks: `FILE` is replaced at the start of a crawl."""
 STAGES = ("", "decode", "process")
 CONTENT_DEATHS = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE})
 """Deaths that web content can cause, in a parser or a codec. SIGKILL can come from any process and blames no page."""

@@ -108,13 +108,17 @@ class DirectoryLock:
     """One process at a time in a directory; the kernel releases the lock when its holder dies."""
 
     def __init__(self, path: Path, *, reading: bool = False) -> None:
-        """Open the lock's file, and make it if it is missing; with `reading` a file that cannot be written is enough.
+        """Open the lock's file, and make it if it is missing; with `reading` a file that cannot be written is enough. A
+        directory can be locked itself: nothing is written.
 
         Raises:
             OSError: the file cannot be made or written.
         """
-        self.writable = True
+        self.writable = not path.is_dir()
         """Whether this process may write to the lock's directory, as far as known."""
+        if not self.writable:
+            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

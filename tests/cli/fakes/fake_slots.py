@@ -4,7 +4,6 @@ import contextlib
 import signal
 from pathlib import Path
 
-SUPERVISED = "supervised"
 CONTENT_DEATHS = frozenset({signal.SIGSEGV, signal.SIGABRT})
 
 

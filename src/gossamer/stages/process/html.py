@@ -65,10 +65,9 @@ class TreeMarkup:
         """Return every `a` that has an href, in order: href, rel, the node."""
         if self._anchors is None:
             self._anchors = [
-                (href or "", attributes.get("rel") or "", node)
+                (attributes[name] or "", (attributes["rel"] or "") if "rel" in attributes else "", node)
                 for node in self.tree.tags("a")
-                if (href := (attributes := node.attributes).get("href", _ABSENT)) is not _ABSENT
-                or (href := attributes.get(XLINK_HREF, _ABSENT)) is not _ABSENT
+                if (name := "href" if "href" in (attributes := node.attributes) else XLINK_HREF) in attributes
             ]
         return self._anchors
 
@@ -94,10 +93,6 @@ class TreeMarkup:
     def title(self) -> str:
         """Return the text of the first title, unchanged."""
         return self._title
-
-
-_ABSENT = "\0"
-"""Cannot be in an attribute, because the tokenizer replaces it."""
 
 
 def _is_foreign(node: LexborNode) -> bool:

@@ -213,7 +213,7 @@ class Links:
                         self._anchors.append(found)
                 continue
             url = join(href)
-            if url is None or len(url) > url_bytes_max:
+            if url is None or url[url_bytes_max:]:  # Of a short one an empty slice, which costs less than its length.
                 known[key] = None
                 continue
             nofollow = bool(rel) and _nofollow(rel)
@@ -223,8 +223,8 @@ class Links:
             elif not self._room(url, nofollow):
                 continue
             text = key[2]
-            is_short = len(text) <= characters_max
-            text = " ".join(text.split()) if is_short else collapse_spaces(text, options.anchor_bytes_max)
+            is_long = text[characters_max:]
+            text = collapse_spaces(text, options.anchor_bytes_max) if is_long else " ".join(text.split())
             found = known[key] = Found(url, "anchor", text, nofollow)
             self._anchors.append(found)
         return in_page
