@@ -214,13 +214,13 @@ class Discovery:
         they were offered then, so they are known. Seeds are judged each time, since the limit on hops ends circular
         redirects. So are links to another site than the page's, since `own_site` rejects a link because of its page.
         """
-        remembered = self._admitted.get
+        remembered = self._admitted
         reason = self._stages.chain.reason
         for link in links:
-            before = remembered(link.url.fingerprint)
+            fingerprint = link.url.fingerprint
             if (
-                before is None
-                or before >> PATH_BITS > link.depth
+                fingerprint not in remembered
+                or (before := remembered[fingerprint]) >> PATH_BITS > link.depth
                 or before & HOPS_MASK > link.hops
                 or link.seed
                 or (page is not None and link.url.site != page.site)

@@ -453,7 +453,7 @@ class Transfer:
 
     def take_head(self, line: bytes) -> int | None:
         """Take a line of the head; 0: the transfer must end."""
-        self.head.append(line)
+        self.head += (line,)
         self.head_bytes += len(line)
         if self.head_bytes > self.head_bytes_max:
             self.stopped = "head"

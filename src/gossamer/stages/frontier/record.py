@@ -260,7 +260,7 @@ class HostRecord(msgspec.Struct, array_like=True, gc=False):
 
     def origin(self, key: str) -> Origin | None:
         """Return what is known of an origin (`origins.key_of`); None: it never failed, and has no port."""
-        return self.origins.get(key) if self.origins is not None else None
+        return self.origins[key] if self.origins and key in self.origins else None
 
     @property
     def failures(self) -> int:
