@@ -18,7 +18,7 @@ from gossamer.state.store import Store
 Kind = TypeVar("Kind")
 _NUMBER = {name: number for number, name in enumerate(FAMILIES)}
 _SCANNED = frozenset(_NUMBER[name] for name in ("ready", "sleep", "due", "deferred", "waiting", "scope"))
-"""Families that are scanned while an epoch grows: without an index each scan would pass over all its changes."""
+"""Families that are scanned while an epoch grows: without an index, the scans would have a quadratic cost."""
 
 
 OPERATION_BYTES = 200

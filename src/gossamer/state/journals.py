@@ -257,7 +257,7 @@ class Journals:
         self._adopted.add(name)
 
     def next_without_digest(self, passing: AbstractSet[str] = frozenset()) -> ManifestEntry | None:
-        """Return the first finished file by name without a known SHA-256, but those of `passing` and of `state/`."""
+        """Return the first finished file by name without known SHA-256, except temporary ones (`passing`, `state/`)."""
         for name, entry in sorted(self._manifest.items()):
             is_open = entry.phase == Phase.FINAL and not entry.digest
             if is_open and not name.startswith(STATE) and name not in passing:

@@ -10,8 +10,8 @@ import ssl
 import struct
 import sys
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -272,16 +272,18 @@ def test_h2(run: Run, authority: Authority) -> None:
     run(main())
 
 
+@asynccontextmanager
+async def fetching_h2(authority: Authority) -> AsyncIterator[Callable[[str], Awaitable[Reply | Failure]]]:
+    """Give a fetch of a path of a server that speaks HTTP/2."""
+    listener = await asyncio.start_server(H2Server().serve, "127.0.0.1", 0, ssl=authority.h2_context)
+    port = listener.sockets[0].getsockname()[1]
+    async with listener, speaking(ca_bundle=authority.bundle) as module:
+        yield lambda path: module.fetch(Request(url=f"https://example.test:{port}{path}", ip="127.0.0.1", port=port))
+
+
 def test_a_page_that_requires_http_1_1_is_fetched_where_others_come_over_h2(run: Run, authority: Authority) -> None:
     async def main() -> None:
-        server = H2Server()
-        listener = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=authority.h2_context)
-        port = listener.sockets[0].getsockname()[1]
-        async with listener, speaking(ca_bundle=authority.bundle) as module:
-
-            def fetch(path: str) -> Awaitable[Reply | Failure]:
-                return module.fetch(Request(url=f"https://example.test:{port}{path}", ip="127.0.0.1", port=port))
-
+        async with fetching_h2(authority) as fetch:
             assert replied(await fetch("/a")).http_version == "2"
             assert failed(await fetch("/required")).again, "a kept connection may have closed for another reason"
             assert failed(await fetch("/required")).error == "the server refused the request over HTTP/2"
@@ -293,14 +295,7 @@ def test_a_page_that_requires_http_1_1_is_fetched_where_others_come_over_h2(run:
 @pytest.mark.parametrize("path", RESET_H2)
 def test_a_body_that_is_whole_counts_although_its_stream_is_reset(run: Run, authority: Authority, path: bytes) -> None:
     async def main() -> None:
-        server = H2Server()
-        listener = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=authority.h2_context)
-        port = listener.sockets[0].getsockname()[1]
-        async with listener, speaking(ca_bundle=authority.bundle) as module:
-
-            def fetch(path: str) -> Awaitable[Reply | Failure]:
-                return module.fetch(Request(url=f"https://example.test:{port}{path}", ip="127.0.0.1", port=port))
-
+        async with fetching_h2(authority) as fetch:
             body, _, is_whole = RESET_H2[path]
             if not is_whole:
                 assert failed(await fetch(path.decode())).outcome == "protocol_error"
@@ -317,14 +312,7 @@ def test_a_reply_that_breaks_the_rules_of_h2_is_fetched_over_http_1_1(
     run: Run, authority: Authority, path: bytes
 ) -> None:
     async def main() -> None:
-        server = H2Server()
-        listener = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=authority.h2_context)
-        port = listener.sockets[0].getsockname()[1]
-        async with listener, speaking(ca_bundle=authority.bundle) as module:
-
-            def fetch(path: str) -> Awaitable[Reply | Failure]:
-                return module.fetch(Request(url=f"https://example.test:{port}{path}", ip="127.0.0.1", port=port))
-
+        async with fetching_h2(authority) as fetch:
             assert replied(await fetch("/robots.txt")).http_version == "2"
             failure = failed(await fetch(path.decode()))
             assert (failure.outcome, failure.again, failure.host_level) == ("protocol_error", True, False)
