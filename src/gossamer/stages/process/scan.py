@@ -66,14 +66,15 @@ _BREAKER = breaker(_NAMED)
 _INSIDE_BREAKER = breaker(_INSIDE)
 # Within a line of plain tags: an anchor's attributes and all markup up to where it ends. The first two groups are the
 # href of an anchor as most are written: lower case, double quotes, no rel, no reference; without a label, or with text.
-_UNLABELED = r"""(?>(?:[ \n](?!href=|rel=|title=|aria-label=)[a-z-]++="[^"<>]*+")*)"""
+# The first of them has no repeated group, which would cost a quarter of the search.
 _OTHERS = r"""(?>(?:[ \n](?!href=|rel=)[a-z-]++="[^"<>]*+")*)"""
+_TEXT = rf"""(?=[^<{_SPACE}]|(?>(?:<(?!/?[aA][{_SPACE}/>])[^<>]*+>|[{_SPACE}]++)+)[^<{_SPACE}])"""
 _ANCHOR = re.compile(
     (
         rf"""<[aA](?=[{_SPACE}/])"""
-        rf"""(?:{_UNLABELED}[ \n]href="([^"&]++)"{_UNLABELED}>"""
-        rf"""|{_OTHERS}[ \n]href="([^"&]++)"{_OTHERS}>"""
-        rf"""(?=(?>(?:<(?!/?[aA][{_SPACE}/>])[^<>]*+>|[{_SPACE}]++)*)[^<{_SPACE}])"""
+        r"""(?:(?: (?:class|id)="[^"<>]*+"|) href="([^"&<>]++)"(?: (?:class|id)="[^"<>]*+"|)"""
+        rf"""(?:>| title="[^"<>]*+">{_TEXT})"""
+        rf"""|{_OTHERS}[ \n]href="([^"&]++)"{_OTHERS}>{_TEXT}"""
         rf"""|({PLAIN_TAG})>)"""
         rf"""([^<]*+(?>(?:<(?!/?[aA][{_SPACE}/>])[^<]*+)*))(?=(<?))"""
     ).encode()
@@ -117,7 +118,8 @@ _BREAK = re.compile(
     rb"[lL](?i:egend|i)|[mM](?i:ain|enu)|[nN](?i:av)|[oO](?i:l|ption)|[pP](?i:|re)|[sS](?i:ection|ummary)|"
     rb"[tT](?i:able|body|d|foot|h|head|itle|r)|[uU](?i:l))(?:[\t\n\f\r /][^<>]*)?>"
 )
-divides = re.compile(f"{_BREAK.pattern.decode()}|<(?:script|style)[ />]").search
+_DIVIDER = re.compile(_BREAK.pattern + rb"|<(?:!--|[sS](?i:cript|tyle)[\t\n\f\r />])")
+divides = re.compile(_DIVIDER.pattern.decode()).search
 """Finds what makes the text of an element in a tree another one than `anchor_text_of` its markup."""
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,9};?|#[xX][0-9a-fA-F]{1,9};?|[A-Za-z][A-Za-z0-9]{0,40};?)")
 
@@ -196,7 +198,7 @@ def text_of(markup: bytes) -> str:
 
 def anchor_text_of(markup: bytes) -> str:
     """Return the text of an anchor's markup, with spaces where a line or block ends, or its first image's alt text."""
-    if b"<" in markup:
+    if _DIVIDER.search(markup):
         markup = _BREAK.sub(b" ", _SILENT.sub(b"", markup))
     text = text_of(markup)
     if not text or text.isspace():
