@@ -238,16 +238,20 @@ class Pipeline:
         frontier = self.stages.frontier
         return not frontier.counts.answers and frontier.hosts_left == 1 and self.stages.exchange.is_alone
 
-    async def _send(self, lease: Lease, request: Request) -> Reply | Failure:
+    def _send(self, lease: Lease, request: Request) -> Awaitable[Reply | Failure]:
         """Send a request. Until a host answers, one of several addresses, or that of the only host, is left early."""
-        has_others = lease.host.has_others
+        if self.stages.frontier.counts.answers or not (lease.host.has_others or self._is_alone()):
+            return self.stages.protocols.fetch(request)
+        return self._send_first(lease, request)
+
+    async def _send_first(self, lease: Lease, request: Request) -> Reply | Failure:
+        """Send a request that is left early while no host has answered."""
         is_alone = self._is_alone()
-        if self.stages.frontier.counts.answers or not (has_others or is_alone):
-            return await self.stages.protocols.fetch(request)
         result = await self.stages.protocols.fetch(msgspec.structs.replace(request, has_others=True))
         if isinstance(result, Reply):
             return result
-        return msgspec.structs.replace(result, has_others=has_others or result.has_others, is_alone=is_alone)
+        has_others = lease.host.has_others or result.has_others
+        return msgspec.structs.replace(result, has_others=has_others, is_alone=is_alone)
 
     def _release_gates(self, lease: Lease, result: Reply | Failure, started: float, now: float) -> None:
         """Release the gates after a request."""
