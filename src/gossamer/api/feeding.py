@@ -5,7 +5,7 @@ what it leaves as a segment for the next one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from heapq import merge
 from itertools import islice
@@ -26,7 +26,7 @@ from gossamer.ports import UrlSeen
 from gossamer.stages.frontier.overview import remaining
 from gossamer.state.schema import SEGMENTS
 from gossamer.state.store import Store
-from gossamer.url.url import Url
+from gossamer.url.url import NameUrl
 from gossamer.world.files import sync_directory
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ Left = Iterator[tuple[Link, int]]
 
 
 def write_remainder(
-    path: Path, config: Config, store: Store, name_url: Callable[[str], Url | None], others: list[Left],
+    path: Path, config: Config, store: Store, name_url: NameUrl, others: list[Left],
     url_seen: UrlSeen,
 ) -> int:  # fmt: skip
     """Write to `path` what the last commit has in its queues, and of `others` what this crawl never saw, and return how

@@ -9,7 +9,7 @@ changes, and not on the size. A process that dies copies again: the first part h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -28,7 +28,7 @@ from gossamer.stages.frontier.record import decode_block, lengthen
 from gossamer.stages.seen.moved import Cursor, MovedUrls, UrlsOf
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FAMILIES, partition_range
-from gossamer.url.url import Url
+from gossamer.url.url import NameUrl
 
 if TYPE_CHECKING:
     from gossamer.assembly.ring import CrawlRing
@@ -326,7 +326,7 @@ def moving_ranges(family: str, first: int, end: int, *, lists: bool) -> list[tup
     return [partition_range(first, end)]
 
 
-def urls_in(name: Callable[[str], Url | None]) -> UrlsOf:
+def urls_in(name: NameUrl) -> UrlsOf:
     """Return a function that reads the URLs of the families that are listed before partitions move."""
 
     def read(family: str, key: bytes, value: bytes) -> list[tuple[int, int]]:

@@ -17,7 +17,7 @@ from gossamer.stages.robots.documents import SiteDocuments
 from gossamer.stages.robots.robots import SiteRobots
 from gossamer.stages.scope.forgotten import Forgotten
 from gossamer.stages.scope.lists import ExcludedHost
-from gossamer.url.url import Url
+from gossamer.url.url import NameUrl, Url
 
 CHALLENGES_MAX = 3
 """Consecutive digest challenges and redirects after which a challenge is not answered."""
@@ -71,7 +71,7 @@ class RobotsTxt(VisitMiddleware):
         self,
         robots: SiteRobots,
         control: HostControl,
-        name: Callable[[str], Url | None],
+        name: NameUrl,
         excludes: Callable[[Url], bool],
         on_failed: Callable[[Prerequisite, str], None],
     ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -57,6 +57,10 @@ class Url(msgspec.Struct, frozen=True, gc=False):
             authority = beginning[start:].partition("?")[0].partition("#")[0]
             return text[:start] + authority.rpartition("@")[2]
         return beginning
+
+
+NameUrl = Callable[[str], Url | None]
+"""Returns the `Url` of an address, or None."""
 
 
 # RFC 3986, appendix B, for addresses that have an authority.

@@ -44,7 +44,7 @@ class Walking:
     def open(self) -> None:
         self.frontier = self.shard.open(self.now)
         self.walk = self.frontier.strategy = RandomWalk(
-            self.frontier, self.shard.epochs, self.options, named, self.shard.dice
+            self.frontier, self.shard.epochs, self.options, named, self.shard.dice, begins=True
         )
 
     def seed(self, *texts: str) -> None:

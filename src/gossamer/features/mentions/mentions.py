@@ -23,7 +23,7 @@ from gossamer.stages.process.links import redirect_target
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import MENTIONED, PARTITIONED
 from gossamer.url.join import absolute
-from gossamer.url.url import Url, fingerprint
+from gossamer.url.url import NameUrl, Url, fingerprint
 
 REDIRECTS_MAX = 5
 REDIRECTS = frozenset((301, 302, 303, 307, 308))
@@ -81,7 +81,7 @@ class Mentions(VisitMiddleware):
         self,
         epochs: Epochs,
         options: WebmentionOptions,
-        name_url: Callable[[str], Url | None],
+        name_url: NameUrl,
         judge: Callable[[Url, float], Verdict],
         examine: Examine,
     ) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from gossamer.features.render.browser import BrowserError, Event
 from gossamer.stages.fetch.cookies import Cookie, Jar, within
-from gossamer.url.url import Url
+from gossamer.url.url import NameUrl, Url
 
 MARKER: Final = "gossamer-session"
 Headers = tuple[tuple[str, str], ...]
@@ -31,9 +31,7 @@ class SiteSessions(NamedTuple):
 class PageSession:
     """The session of one page, whose site alone it is for. `begin` first, for each browser."""
 
-    def __init__(
-        self, page: Url, sessions: SiteSessions, name: Callable[[str], Url | None], now: Callable[[], float]
-    ) -> None:
+    def __init__(self, page: Url, sessions: SiteSessions, name: NameUrl, now: Callable[[], float]) -> None:
         self._page = page
         self._sessions = sessions
         self._name = name

@@ -23,7 +23,7 @@ from gossamer.model.words import counted
 from gossamer.ports import VisitMiddleware
 from gossamer.state.epoch import Epochs
 from gossamer.url.join import join
-from gossamer.url.url import Url
+from gossamer.url.url import NameUrl, Url
 
 ENTRIES_WEIGHED = 20
 """Newest entries from which the rate is estimated; a feed may have entries of years."""
@@ -172,7 +172,7 @@ class SitemapHints(VisitMiddleware, Hints):
         self,
         epochs: Epochs,
         options: DiscoveryOptions,
-        name: Callable[[str], Url | None],
+        name: NameUrl,
         revisits: Schedule | None,
         *,
         sitemaps: bool,

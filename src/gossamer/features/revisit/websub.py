@@ -21,7 +21,7 @@ from gossamer.model.visits import Failure, Reply, Request
 from gossamer.ports import VisitMiddleware
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PARTITIONED, SUBSCRIBED
-from gossamer.url.url import Url
+from gossamer.url.url import NameUrl, Url
 
 METHODS = frozenset(("sha1", "sha256", "sha384", "sha512"))
 
@@ -126,7 +126,7 @@ class Subscriptions(VisitMiddleware):
         epochs: Epochs,
         options: WebsubOptions,
         callback_url: str,
-        name: Callable[[str], Url | None],
+        name: NameUrl,
         judge: Callable[[Url, float], Verdict],
         unguessable: Callable[[int], str],
     ) -> None:

@@ -32,7 +32,7 @@ from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.store import Store
-from gossamer.url.url import Url
+from gossamer.url.url import NameUrl
 from gossamer.world.dice import Dice
 
 if TYPE_CHECKING:
@@ -73,13 +73,7 @@ class Components(StoredShard):
     """Ring, frontier, politeness, robots.txt, eliminator, contacts and epochs of a crawl; their driver is simulated."""
 
     def __init__(
-        self,
-        options: SimulateOptions,
-        directory: Path,
-        scale: float,
-        name_url: Callable[[str], Url | None],
-        seed: int,
-        now: float,
+        self, options: SimulateOptions, directory: Path, scale: float, name_url: NameUrl, seed: int, now: float
     ) -> None:
         """Make an empty shard that represents `scale` times its content."""
         super().__init__(directory, now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 from xxhash import xxh3_64_intdigest
@@ -30,7 +30,7 @@ from gossamer.stages.frontier.strategy import SWEEP
 from gossamer.stages.frontier.tokens import Leases
 from gossamer.stages.frontier.workbench import Workbench
 from gossamer.state.schema import FRONTIER_COUNTS, PARTITIONED
-from gossamer.url.url import Url
+from gossamer.url.url import NameUrl, Url
 from gossamer.world.dice import Dice
 
 SHARE_OLD_MAX = 0.9
@@ -46,9 +46,7 @@ class Frontier:
     uses `hosts`, `index` and `scheduler`.
     """
 
-    def __init__(
-        self, records: HostRecords, rules: FrontierRules, name_url: Callable[[str], Url | None], dice: Dice, now: float
-    ) -> None:
+    def __init__(self, records: HostRecords, rules: FrontierRules, name_url: NameUrl, dice: Dice, now: float) -> None:
         store = records.store
         epochs = records.epochs
         contacts = records.contacts

@@ -6,7 +6,7 @@ For a crawl that does not run, the state is that of its last commit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from heapq import nlargest, nsmallest
 from itertools import islice
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
 from gossamer.url.site import site_of
-from gossamer.url.url import Url
+from gossamer.url.url import NameUrl, Url
 
 LOOKED_AT_MAX = 20_000
 """Hosts that an overview examines: about 1 µs each, on the loop."""
@@ -221,7 +221,7 @@ def facts_of(
     )  # fmt: skip
 
 
-def remaining(store: Store, name_url: Callable[[str], Url | None]) -> Iterator[tuple[Link, int]]:
+def remaining(store: Store, name_url: NameUrl) -> Iterator[tuple[Link, int]]:
     """Yield every URL that is not finished, with its level, by partition, site and host; within a host retries come
     first, then URLs in the order of the queue. A pass over all hosts, 1 µs each; memory holds the names of one
     partition's hosts with work.
@@ -240,7 +240,7 @@ def remaining(store: Store, name_url: Callable[[str], Url | None]) -> Iterator[t
 
 
 def _of_partition(
-    store: Store, partition: bytes, names: list[tuple[str, str]], name_url: Callable[[str], Url | None]
+    store: Store, partition: bytes, names: list[tuple[str, str]], name_url: NameUrl
 ) -> Iterator[tuple[Link, int]]:
     for _, name in sorted(names):
         prefix = host_record.host_prefix(int.from_bytes(partition), name)

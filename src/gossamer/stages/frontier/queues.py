@@ -32,7 +32,7 @@ from gossamer.stages.frontier.record import (
     shorten,
 )
 from gossamer.state.epoch import Epochs
-from gossamer.url.url import Url
+from gossamer.url.url import NameUrl, Url
 
 BLOCK_URLS_MAX = 64
 """Largest number of URLs in a block. A host's new URLs of one epoch are stored in blocks, with one put each."""
@@ -60,14 +60,9 @@ class Queues:
     """The queues of all hosts. Within a level first in, first out; between levels random, biased to urgent ones."""
 
     def __init__(
-        self,
-        epochs: Epochs,
-        bias: Bias,
-        options: FrontierOptions,
-        name_url: Callable[[str], Url | None],
-        share_new: Callable[[], bool] = bool,
+        self, epochs: Epochs, bias: Bias, options: FrontierOptions, name: NameUrl, share_new: Callable[[], bool] = bool
     ) -> None:
-        """`name_url` returns the `Url` of an address that was named before. `share_new` is called if a host has new
+        """`name` returns the `Url` of an address that was named before. `share_new` is called if a host has new
         URLs and revisits that are due, and decides at random whether new URLs come next.
         """
         self._epochs = epochs
@@ -75,7 +70,7 @@ class Queues:
         self._window_urls_max = options.window_urls_max
         self._window_s_max = options.window_s_max
         self._remembered_s = options.errors_remembered_s
-        self._name_url = name_url
+        self._name_url = name
         self._share_new = share_new
         self._referrer = self._referred = self._shortened = self._start = ""
         self.by_level = [0] * LEVELS

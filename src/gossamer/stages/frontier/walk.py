@@ -15,7 +15,7 @@ with each commit that changes it, so a draw may miss the hosts of about the last
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from gossamer.model.links import Link, TravellingWalker
 from gossamer.stages.frontier.accounts import OtherShards
@@ -24,7 +24,7 @@ from gossamer.stages.frontier.options import WalkOptions
 from gossamer.stages.frontier.strategy import Strategy
 from gossamer.stages.frontier.walked import WalkedPage, WalkedPages, Walker
 from gossamer.state.epoch import Epochs
-from gossamer.url.url import Url
+from gossamer.url.url import NameUrl, Url
 from gossamer.world.dice import Dice
 
 STEPS_A_CALL_MAX = 64
@@ -39,14 +39,7 @@ class RandomWalk(Strategy):
     watches_links = True
 
     def __init__(
-        self,
-        frontier: Frontier,
-        epochs: Epochs,
-        options: WalkOptions,
-        name_url: Callable[[str], Url | None],
-        dice: Dice,
-        *,
-        begins: bool = True,
+        self, frontier: Frontier, epochs: Epochs, options: WalkOptions, name_url: NameUrl, dice: Dice, *, begins: bool
     ) -> None:
         """`begins`: this is the shard in which all walkers begin."""
         self._frontier = frontier

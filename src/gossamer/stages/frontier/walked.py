@@ -35,7 +35,7 @@ import msgspec
 
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PARTITIONED, WALK_COUNTS, WALKED_HOSTS, WALKERS, under
-from gossamer.url.url import Url
+from gossamer.url.url import NameUrl, Url
 from gossamer.world.dice import Dice
 
 
@@ -193,9 +193,7 @@ class Drawn(msgspec.Struct, frozen=True):
     """Inverse of its probability to be reached, scaled to a mean of 1, for estimates over all walked pages."""
 
 
-def sample(
-    shards: Sequence[Epochs], size: int, restart_share: float, name_url: Callable[[str], Url | None], dice: Dice
-) -> list[Drawn]:
+def sample(shards: Sequence[Epochs], size: int, restart_share: float, name_url: NameUrl, dice: Dice) -> list[Drawn]:
     """Draw `size` different fetched pages of a crawl's shards, or all if there are fewer. `size` should be far below
     the number of fetched pages.
 
@@ -216,9 +214,7 @@ def sample(
     return [Drawn(url, visits, weight / mean) for _, weight, url, visits in keyed[:size]]
 
 
-def _arrivals(
-    shards: Sequence[Epochs], restart_share: float, name_url: Callable[[str], Url | None]
-) -> tuple[dict[int, float], float]:
+def _arrivals(shards: Sequence[Epochs], restart_share: float, name_url: NameUrl) -> tuple[dict[int, float], float]:
     """Return λ by fingerprint, and the share of the seeds that were reached."""
     visits: Counter[int] = Counter()
     hosts: Counter[str] = Counter()
@@ -246,10 +242,7 @@ def _arrivals(
 
 
 def _follow(
-    shards: Sequence[Epochs],
-    restart_share: float,
-    name_url: Callable[[str], Url | None],
-    visits_of: Callable[[int, WalkedPage], float],
+    shards: Sequence[Epochs], restart_share: float, name_url: NameUrl, visits_of: Callable[[int, WalkedPage], float]
 ) -> dict[int, float]:
     """Return the expected arrivals by link at each page, by fingerprint, from the visits to all pages."""
     arrivals: dict[int, float] = {}

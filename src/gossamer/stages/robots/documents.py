@@ -7,7 +7,7 @@ requested if that origin's robots.txt allows it, and one copy serves all origins
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from xml.parsers import expat
 
 import msgspec
@@ -24,7 +24,7 @@ from gossamer.stages.robots.robots import SiteRobots
 from gossamer.stages.robots.rules import RobotsRules
 from gossamer.state.epoch import Epochs
 from gossamer.url.join import join
-from gossamer.url.url import Url
+from gossamer.url.url import NameUrl, Url
 
 TDMREP = "/.well-known/tdmrep.json"
 LICENSES_MAX = 4
@@ -72,12 +72,7 @@ class SiteDocuments:
     """The documents of origins: durable with the epoch; recently used ones are in memory."""
 
     def __init__(
-        self,
-        epochs: Epochs,
-        options: RobotsOptions,
-        name: Callable[[str], Url | None],
-        robots: SiteRobots,
-        purposes: Sequence[str] = (),
+        self, epochs: Epochs, options: RobotsOptions, name: NameUrl, robots: SiteRobots, purposes: Sequence[str] = ()
     ) -> None:
         """`name` returns the `Url` of an address; `robots` returns the licenses of an origin, and decides what may be
         fetched. Only documents that may refuse one of `purposes` are read.

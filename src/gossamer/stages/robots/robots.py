@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from gossamer.model.links import Prerequisite
 from gossamer.model.usage import Statement
 from gossamer.model.visits import Failure, Reply
@@ -12,7 +10,7 @@ from gossamer.stages.robots.options import RobotsOptions
 from gossamer.stages.robots.record import RecentlyUsed, RobotsRecord, decode, encode
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import HostsStore
-from gossamer.url.url import Url
+from gossamer.url.url import NameUrl, Url
 from gossamer.world.clock import Absences
 from gossamer.world.dice import Dice
 
@@ -34,7 +32,7 @@ class SiteRobots:
         self,
         epochs: Epochs,
         options: RobotsOptions,
-        name: Callable[[str], Url | None],
+        name: NameUrl,
         dice: Dice | None = None,
         kept: HostsStore | None = None,
         *,
@@ -82,9 +80,8 @@ class SiteRobots:
 
     def answer(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes, now: float) -> str | None:
         """Handle the result of the request, whose content is `body`; return the target if it is a redirect."""
-        reply, failure = (result, None) if isinstance(result, Reply) else (None, result)
         origin = prerequisite.origin
-        decided = self._gate.after_reply(self._record(origin), reply, failure, body, now, prerequisite.hops)
+        decided = self._gate.after_reply(self._record(origin), result, body, now, prerequisite.hops)
         if isinstance(decided, str):
             return decided
         key = _key(origin.partition, origin.origin)

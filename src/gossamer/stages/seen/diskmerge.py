@@ -21,7 +21,7 @@ from gossamer.model.counters import Counters
 from gossamer.model.links import Link
 from gossamer.ports import HELD, KNOWN, NEW, SHORTER
 from gossamer.stages.seen import runs as sorted_runs
-from gossamer.stages.seen.held import HeldBatch, HeldLinks, Name
+from gossamer.stages.seen.held import HeldBatch, HeldLinks
 from gossamer.stages.seen.moved import MovedUrls
 from gossamer.stages.seen.offers import FOLDER, GROUP_SHIFT, GROUPS, Offers, depth_and_hops, least_of, shortest, ways_of
 from gossamer.stages.seen.options import SeenOptions
@@ -29,7 +29,7 @@ from gossamer.stages.seen.popular import WAITS, Popular
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.sums import Sums, crc_of
-from gossamer.url.url import Url
+from gossamer.url.url import NameUrl, Url
 
 RATIO = 4
 """Each run is at least this many times larger than the next newer one: few runs, and URLs are rarely rewritten."""
@@ -189,7 +189,7 @@ class DiskMergeUrlSeen:
         """Say whether a link to a URL is held. About 1 ms."""
         return self._held.has(url.fingerprint)
 
-    def release(self, most: int, name: Name, *, idle: bool) -> list[Link]:
+    def release(self, most: int, name: NameUrl, *, idle: bool) -> list[Link]:
         """Return up to `most` held links that have their answer; pass them to `offer` in this epoch. Of a batch that
         was compared these are the new URLs and shorter paths; of a small batch, all links. With `idle` (there is
         nothing else to do) a batch is not full yet.

@@ -18,7 +18,7 @@ from gossamer.model.links import Link
 from gossamer.stages.seen.offers import array_of, bytes_of
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import HELD_LINKS, under
-from gossamer.url.url import Url
+from gossamer.url.url import NameUrl
 
 PART_LINKS_MAX = 2_048
 """Links of one value: 160 KB. Putting a larger value holds up the loop."""
@@ -26,8 +26,6 @@ READS_MAX = 10_000
 """A batch of at most this size is answered by single reads of 35 µs, in place of a pass through all files."""
 HELD_S_MAX = 600.0
 """The longest time that links wait while their batch is not full."""
-
-Name = Callable[[str], Url | None]
 
 
 class HeldRun(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -124,7 +122,7 @@ class HeldBatch:
         self.groups.frombytes(part.groups)
         self._stored = len(self)
 
-    def links(self, places: Sequence[int], name: Name) -> Iterator[Link]:
+    def links(self, places: Sequence[int], name: NameUrl) -> Iterator[Link]:
         """Yield the links at sorted places. Reads each value that has one of them."""
         at = 0
         ends = [*self._starts[1:], len(self)]
@@ -210,7 +208,7 @@ class HeldLinks:
         """Set the places of the links to return."""
         self._wanted = wanted
 
-    def release(self, most: int, name: Name, *, idle: bool) -> list[Link]:
+    def release(self, most: int, name: NameUrl, *, idle: bool) -> list[Link]:
         """Return up to `most` links to offer again in this epoch. `idle`: nothing else is to do; take any batch."""
         self._retire()
         if idle and self._leaving is None and self._gathering:
@@ -259,7 +257,7 @@ def without(value: bytes, has: Callable[[str], bool]) -> bytes:
     return _encode(left) if kept else b""
 
 
-def _links(part: HeldPart, places: Sequence[int], name: Name) -> Iterator[Link]:
+def _links(part: HeldPart, places: Sequence[int], name: NameUrl) -> Iterator[Link]:
     """Yield the links at sorted places of a part."""
     at = start = 0
     for links, page in zip(part.counts, part.pages, strict=True):
