@@ -55,7 +55,7 @@ def test_another_machine_finds_the_state_and_what_was_open(tmp_path: Path) -> No
         saved = await second.latest()
         assert saved is not None
         assert (saved.epoch, second.has(NAMES["warc"]), second.has(NAMES["open"])) == (7, True, False)
-        await second.restore(saved, tmp_path / "there", tmp_path / "there/state/shard-3")
+        await second.restore(saved, tmp_path / "there", tmp_path / "there/state/shard-3", lambda _: False)
 
     asyncio.run(run())
     there = tmp_path / "there"

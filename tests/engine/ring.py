@@ -154,7 +154,9 @@ class Ring:
         content_seen = ExactContentSeen(self.epochs, "site" if self.options.process_copies else "shard")
         near_seen = NearContentSeen(self.epochs, near) if near else None
         modules = Modules(standard_modules(process), process)
-        self.memory = memory = ScopeMemory(self.epochs, self.roots, self.exclusions, self.chain.counts)
+        self.memory = memory = ScopeMemory(
+            self.epochs, self.roots, self.exclusions, self.chain.counts, alone=True, grows=True
+        )
         self.stages: Stages = Stages(
             namer=self.namer,
             chain=self.chain,
@@ -175,7 +177,7 @@ class Ring:
             history=self.history,
             copies=CopyMarks(
                 content_seen, NearCopies(near_seen, sketch) if near_seen is not None else None, self.urls,
-                follow=self.options.follow_copies, process=self.options.process_copies,
+                follow=self.options.follow_copies, every=False, process=self.options.process_copies,
             ),
             trapping=self.trapping,
             pending_scope=memory.pending_scope,

@@ -27,6 +27,7 @@ ALARMS = ("loop", "commit", "disk", "disk_soon", "proxy", "open_files", "memory"
 STATES = ("starting", "running", "paused", "stopping", "finished", "stopped", "failed")
 STAGES = ("fetch", "parse", "store", "render")
 PREFIX = "gossamer_"
+_Family = type[CounterMetricFamily | GaugeMetricFamily]
 
 DNS_WITHIN = {"dns_within_10_ms": "0.01", "dns_within_100_ms": "0.1", "dns_within_1_s": "1"}
 """Counters that have a label in place of a unit in their name."""
@@ -154,11 +155,7 @@ def _value_of(status: Status, of: str, key: str) -> Any:
 
 
 def _by_label(
-    name: str,
-    what: str,
-    label: str,
-    values: Mapping[str, object],
-    family: type[CounterMetricFamily | GaugeMetricFamily] = GaugeMetricFamily,
+    name: str, what: str, label: str, values: Mapping[str, object], family: _Family = GaugeMetricFamily
 ) -> Metric:
     metric = family(PREFIX + name, what, labels=[label])
     for value, number in values.items():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -37,7 +37,7 @@ from gossamer.world.process import DirectoryLock
 if TYPE_CHECKING:
     from gossamer.assembly.values import Shard
     from gossamer.cluster.moves import MovesRecord
-    from gossamer.stages.archive.checkpoints import Checkpoints, SavedCheckpoint
+    from gossamer.stages.archive.checkpoints import Checkpoints, SavedCheckpoint, Wanted
 
 PARTITIONS = "partitions.json"
 MOVES = "moves.json"
@@ -46,8 +46,6 @@ CLAIM = "claim"
 """File in a shard's state with the openings that its owner claimed, or was about to claim."""
 RETRY_S = 5.0
 LOOK_S = 0.25
-Wanted = Callable[[str], bool]
-"""Says of a finished file, by its name, whether to bring it."""
 FIRST_S_MAX = 600.0
 """Longest wait of a starting shard for a store that does not answer."""
 
@@ -127,7 +125,7 @@ class Vault:
         if saved is None:
             self.restored = "starts from the beginning: it was lost before its first checkpoint"
             return
-        await self._checkpoints.restore(saved, self._home.directory, state)
+        await self._checkpoints.restore(saved, self._home.directory, state, lambda _: False)
         self.restored = (
             f"goes on from its checkpoint of {self._clock.now() - saved.at:.0f} s ago; what it did since is done again"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, ExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -40,7 +40,7 @@ from gossamer.assembly.schemes import namer_of, without_robots
 from gossamer.assembly.values import Controls, Outputs, Shard
 from gossamer.config import Config
 from gossamer.config.live import Settings
-from gossamer.engine.commit import Committer, Cuts, Storage
+from gossamer.engine.commit import Cuts, Storage
 from gossamer.engine.counters import CrawlCounters, Telemetry, Totals
 from gossamer.engine.examine import Examiner, page_of
 from gossamer.engine.explain import Explainer, Lookups
@@ -58,7 +58,6 @@ from gossamer.features.permit import Exclusions
 from gossamer.features.revisit.revisiting import Enrolment, Revisiting
 from gossamer.features.revisit.schedule import Schedule
 from gossamer.features.revisit.state import page_facts
-from gossamer.model.links import Verdict
 from gossamer.model.pages import Findings
 from gossamer.model.product import __version__
 from gossamer.model.visits import Content, Reply
@@ -68,7 +67,6 @@ from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.scheduler import HostControl
 from gossamer.stages.process.choice import Chosen
 from gossamer.stages.robots.robots import SiteRobots, record_of
-from gossamer.stages.scope.chain import Chain
 from gossamer.state.epoch import Epochs, load
 from gossamer.state.journals import Journals
 from gossamer.state.schema import TOTALS
@@ -83,6 +81,7 @@ from gossamer.world.spill import Spills
 
 if TYPE_CHECKING:
     from gossamer.assembly.exchanging import Membership
+    from gossamer.assembly.rendering import RenderGates
     from gossamer.cluster.exchange import Exchange
     from gossamer.features.logins.sessions import Sessions
     from gossamer.features.render.rendering import PageRendering
@@ -240,7 +239,7 @@ def ring_of(
     loop = CrawlLoop(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
     _note_orders(loop, kept.storage.slots)
     ring = CrawlRing(loop, pipeline, frontier, scope, urls, recrawl, middlewares, requests, sessions, mentions)
-    return ring, _membership(exchange, ring, epochs, telemetry, memory.pending_scope, kept.committer)
+    return ring, _membership(exchange, ring, kept, telemetry, memory.pending_scope)
 
 
 def _look(config: Config, looks: Examiner, quarantine: Quarantine, url: Url, reply: Reply) -> tuple[Content, Findings]:
@@ -303,12 +302,7 @@ def _note_orders(loop: CrawlLoop, slots: ShardSlots) -> None:
 
 
 def _membership(
-    exchange: Exchange | None,
-    ring: CrawlRing,
-    epochs: Epochs,
-    telemetry: Telemetry,
-    pending_scope: PendingScope,
-    committer: Committer,
+    exchange: Exchange | None, ring: CrawlRing, kept: DurableState, telemetry: Telemetry, pending_scope: PendingScope
 ) -> Membership | None:
     """Return a shard's membership in a crawl of several shards; None if there is only one."""
     if exchange is None:
@@ -316,9 +310,9 @@ def _membership(
     from gossamer.assembly.exchanging import Membership  # noqa: PLC0415 - as in `_exchange`
     from gossamer.assembly.moving import PartitionMoves  # noqa: PLC0415
 
-    moves = PartitionMoves(exchange, ring, ring.frontier, epochs, pending_scope)
-    membership = Membership(exchange, ring, ring.frontier, moves, telemetry, pending_scope)
-    membership.join(committer)
+    moves = PartitionMoves(exchange, ring, ring.frontier, kept.storage.epochs, pending_scope)
+    membership = Membership(exchange, ring, moves, telemetry, pending_scope)
+    membership.join(kept.committer)
     return membership
 
 
@@ -428,12 +422,7 @@ def _requests(config: Config, epochs: Epochs) -> Requests | None:
 
 
 def _rendering(
-    setup: Setup,
-    gates: tuple[Namer, Chain, Callable[[Url, float], Verdict], HostControl, Sessions | None, ShardExchange],
-    archives: Archives,
-    looks: Examiner,
-    telemetry: Telemetry,
-    epochs: Epochs,
+    setup: Setup, gates: RenderGates, archives: Archives, looks: Examiner, telemetry: Telemetry, epochs: Epochs
 ) -> PageRendering | None:
     """Return the renderer of pages; None, without importing it, if no page is rendered."""
     if setup.config.crawl.render == "never":

@@ -20,7 +20,6 @@ from gossamer.engine.pending_scope import PendingScope
 from gossamer.engine.shard import bound
 from gossamer.model.links import Link, Prerequisite, TravellingWalker
 from gossamer.model.visits import Failure, Reply
-from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.options import politeness
 from gossamer.stages.frontier.walk import RandomWalk
 from gossamer.url.name import Namer
@@ -65,26 +64,20 @@ class Membership:
     """One shard of several: reports to the coordinator, and carries out its orders."""
 
     def __init__(
-        self,
-        exchange: Exchange,
-        ring: CrawlRing,
-        frontier: Frontier,
-        moves: PartitionMoves,
-        telemetry: Telemetry,
-        pending_scope: PendingScope,
+        self, exchange: Exchange, ring: CrawlRing, moves: PartitionMoves, telemetry: Telemetry, pending: PendingScope
     ) -> None:
         self.exchange = exchange
         self._ring = ring
         self._loop = loop = ring.loop
         self._pipeline = ring.pipeline
-        self._frontier = frontier
+        self._frontier = frontier = ring.frontier
         self._reputation = frontier.ledger.reputation
         if self._reputation is not None:
             self._reputation.others = exchange
         self._walk = frontier.strategy if isinstance(frontier.strategy, RandomWalk) else None
         if self._walk is not None:
             self._walk.others = exchange
-        self._pending_scope = pending_scope
+        self._pending_scope = pending
         self._clock, self._logs = telemetry.clock, telemetry.logs
         self._counters = counters = telemetry.counters
         self.seeding: Callable[[], bool] = lambda: False

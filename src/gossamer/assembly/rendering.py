@@ -28,10 +28,12 @@ from gossamer.world.process import processors
 if TYPE_CHECKING:
     from gossamer.features.logins.sessions import Sessions
 
+    RenderGates = tuple[Namer, Chain, Callable[[Url, float], Verdict], HostControl, Sessions | None, ShardExchange]
+
 
 def page_rendering(
     setup: Setup,
-    gates: tuple[Namer, Chain, Callable[[Url, float], Verdict], HostControl, Sessions | None, ShardExchange],
+    gates: RenderGates,
     archive: PrerequisiteArchive,
     examiner: Examiner,
     telemetry: Telemetry,

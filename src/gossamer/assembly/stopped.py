@@ -70,14 +70,13 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         namer = namer_of(config, epochs)
         forgotten = forget_filter_of(config, directory, WallClock())
         scope = scope_of(config, epochs, CrawlCounters(Totals(), config.crawl), (forgotten, earlier_of(config, undo)))
-        ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts)
+        ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts, alone=True, grows=True)
         journals = home.journals()
         manifest = manifest_of(store)
         found = losses(config, home, manifest)
         require_sound(directory, [damage for damage in found if damage.kind == "seen"])  # These files are opened next.
-        journals.recover(
-            entry for entry in manifest if entry.name.startswith(SEEN_FOLDER)
-        )  # Other files stay as they are.
+        # Other files stay as they are.
+        journals.recover(entry for entry in manifest if entry.name.startswith(SEEN_FOLDER))
         url_seen = url_seen_of(config, epochs, journals)
         undo.callback(close, url_seen)
         facts = partial(facts_of, epochs, budget=budget_of(config), split=config.url.split)

@@ -108,9 +108,8 @@ def directory(
             )
         lines = directory_headers(document, keys, origin, now)
         write_file(headers, "".join(f"{name}: {value}\n" for name, value in lines.items()), "--headers")
-    write_file(
-        output or STANDARD_OUTPUT, document.decode(), "-o"
-    )  # Without a newline at its end: the signatures are about these very bytes.
+    # Without a newline at its end: the signatures are about these very bytes.
+    write_file(output or STANDARD_OUTPUT, document.decode(), "-o")
     return 0
 
 

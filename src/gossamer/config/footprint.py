@@ -53,9 +53,8 @@ SHARES = {
     "crawl.epoch_bytes_max": MemoryShare(4 * MIB, 2),  # One epoch closes while the next is open.
     "fetch.bodies_memory_bytes_max": MemoryShare(4 * MIB),
     "archive.table_group_bytes_max": MemoryShare(MIB, 3),  # Batches, the group made of them, and the writer's pages.
-    "archive.index_sort_bytes_max": MemoryShare(
-        MIB, 0
-    ),  # Sorted when nothing is fetched any more: in the memory of bodies.
+    # Sorted when nothing is fetched any more: in the memory of bodies.
+    "archive.index_sort_bytes_max": MemoryShare(MIB, 0),
 }
 """The keys that take a share."""
 

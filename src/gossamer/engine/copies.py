@@ -34,16 +34,9 @@ class CopyMarks:
     """
 
     def __init__(
-        self,
-        content_seen: ContentSeen,
-        near: NearCopies | None,
-        urls: UrlMemory,
-        *,
-        follow: bool,
-        every: bool = False,
-        process: bool = True,
+        self, exact: ContentSeen, near: NearCopies | None, urls: UrlMemory, *, follow: bool, every: bool, process: bool
     ) -> None:
-        self._content_seen = content_seen
+        self._exact = exact
         self._near = near
         self._urls = urls
         self._follow = follow
@@ -56,7 +49,7 @@ class CopyMarks:
         """Say whether a page is not processed further because another URL had its content before (Mercator)."""
         if self.processes_all or not _is_whole(content, truncated):
             return False
-        original = self._content_seen.find(_digest_of(content), url)
+        original = self._exact.find(_digest_of(content), url)
         return original is not None and original.url != url.text
 
     def judge(self, visit: Visit, content: Content, links: Sequence[Link], row: PageRow) -> bool:
@@ -70,9 +63,9 @@ class CopyMarks:
             return True
         digest = _digest_of(content)
         led_to = xxh3_64_intdigest("\n".join([link.url.key for link in links]).encode()) if links else 0
-        original = self._content_seen.find(digest, visit.url)
+        original = self._exact.find(digest, visit.url)
         if original is None:
-            self._content_seen.remember(digest, visit.url, Original(row.url, row.fetched_at, "", led_to))
+            self._exact.remember(digest, visit.url, Original(row.url, row.fetched_at, "", led_to))
             if self._near is not None and is_text(row.media_type):
                 self._judge_nearly(visit, content, row, self._near)
             return True

@@ -201,37 +201,30 @@ class ScopeMemory:
     """Loads roots and exclusions of earlier runs; stores changes with each epoch. Costs nothing without changes."""
 
     def __init__(
-        self,
-        epochs: Epochs,
-        roots: Roots,
-        exclusions: ExcludedHost,
-        rejected: dict[str, int],
-        *,
-        alone: bool = True,
-        grows: bool = True,
+        self, epochs: Epochs, roots: Roots, excluded: ExcludedHost, counts: dict[str, int], *, alone: bool, grows: bool
     ) -> None:
         self._epochs = epochs
         self._roots = roots
-        self._exclusions = exclusions
-        self._rejected = rejected
+        self._excluded = excluded
+        self._counts = counts
         self.pending_scope = PendingScope(epochs, alone=alone, grows=grows)
         """Links that may still come into scope."""
         for _, dumped in list(epochs.scan("meta", *under(ROOTS))):
             roots.load(dumped)
-        excluded = epochs.get("meta", EXCLUDED)
-        if excluded is not None:
-            exclusions.load(excluded)
+        hosts = epochs.get("meta", EXCLUDED)
+        if hosts is not None:
+            excluded.load(hosts)
         for name, count in load(epochs, REJECTED, dict[str, int]).items():
-            rejected[name] = rejected.get(name, 0) + count
-        self._revision = exclusions.revision
+            counts[name] = counts.get(name, 0) + count
+        self._revision = excluded.revision
 
     def cut(self, now: float) -> None:
         """Put changes into the open epoch."""
         new = self._roots.take_new()
         if new is not None:
             self._epochs.put("meta", ROOTS + self._epochs.number.to_bytes(8), new)
-        if self._exclusions.revision != self._revision:
-            self._revision = self._exclusions.revision
-            self._epochs.put("meta", EXCLUDED, self._exclusions.dump())
+        if self._excluded.revision != self._revision:
+            self._revision = self._excluded.revision
+            self._epochs.put("meta", EXCLUDED, self._excluded.dump())
         self.pending_scope.cut()
-        self._epochs.put("meta", REJECTED, msgspec.msgpack.encode(self._rejected))
+        self._epochs.put("meta", REJECTED, msgspec.msgpack.encode(self._counts))

@@ -8,6 +8,7 @@ from functools import partial
 
 import msgspec
 
+from gossamer import ports
 from gossamer.engine.copies import CopyMarks
 from gossamer.engine.counters import CrawlCounters
 from gossamer.engine.examine import Examiner
@@ -23,15 +24,6 @@ from gossamer.model.links import NOT_SEED, Found, Link, RevisitPlan, Visit
 from gossamer.model.pages import Archived, Original, PageRow, Visited, digest_text
 from gossamer.model.standing import DownloadHistory
 from gossamer.model.visits import Reply
-from gossamer.ports import (
-    ContentSeen,
-    HistoryPrioritizer,
-    PrerequisiteArchive,
-    Prioritizer,
-    ProtocolModule,
-    Resolver,
-    UrlSeen,
-)
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.host import VisitLease
 from gossamer.stages.frontier.record import LEVELS
@@ -48,19 +40,19 @@ class Stages(msgspec.Struct, frozen=True):
     namer: Namer
     chain: Chain
     roots: Roots
-    url_seen: UrlSeen
-    prioritizer: Prioritizer
+    url_seen: ports.UrlSeen
+    prioritizer: ports.Prioritizer
     frontier: Frontier
-    resolver: Resolver
+    resolver: ports.Resolver
     excludes: Callable[[Url], bool]
     """Says whether a URL must not be requested at all."""
     robots: SiteRobots
     middlewares: Middlewares
-    protocols: ProtocolModule
-    content_seen: ContentSeen
+    protocols: ports.ProtocolModule
+    content_seen: ports.ContentSeen
     examiner: Examiner
     quarantine: Quarantine
-    archive: PrerequisiteArchive
+    archive: ports.PrerequisiteArchive
     digest_algorithm: str
     """Algorithm of payload digests, by hashlib's name."""
     history: PageHistory
@@ -79,11 +71,11 @@ class Stages(msgspec.Struct, frozen=True):
     """How the visits of pages end."""
 
 
-def levels_by(prioritizer: Prioritizer, urls: UrlMemory, frontier: Frontier) -> Callable[[Link], int]:
+def levels_by(prioritizer: ports.Prioritizer, urls: UrlMemory, frontier: Frontier) -> Callable[[Link], int]:
     """Return a function from a link to its level, within bounds. It raises RuntimeError if the prioritizer fails."""
     name = type(prioritizer).__name__
     choose = prioritizer.level
-    if isinstance(prioritizer, HistoryPrioritizer):
+    if isinstance(prioritizer, ports.HistoryPrioritizer):
         choose = partial(_level_by_history, prioritizer, urls, frontier)
 
     def level_of(link: Link) -> int:
@@ -102,7 +94,7 @@ def levels_by(prioritizer: Prioritizer, urls: UrlMemory, frontier: Frontier) -> 
     return level_of
 
 
-def _level_by_history(prioritizer: HistoryPrioritizer, urls: UrlMemory, frontier: Frontier, link: Link) -> int:
+def _level_by_history(prioritizer: ports.HistoryPrioritizer, urls: UrlMemory, frontier: Frontier, link: Link) -> int:
     last_visit = urls.history.last_visit
     referrer = urls.namer.name(link.referrer) if link.referrer else None
     past = DownloadHistory(last_visit(link.url), last_visit(referrer), frontier.standing(link.url))
@@ -114,7 +106,7 @@ class BatchEnding:
 
     is_continuous = False
 
-    def __init__(self, urls: UrlMemory, chain: Chain, frontier: Frontier, prioritizer: Prioritizer) -> None:
+    def __init__(self, urls: UrlMemory, chain: Chain, frontier: Frontier, prioritizer: ports.Prioritizer) -> None:
         self._history = urls.history
         self._chain = chain
         self._frontier = frontier

@@ -56,14 +56,10 @@ class Health(msgspec.Struct, frozen=True):
 def health_of(status: Status) -> Health:
     """Return the condition of a crawl. A detailed status (`hosts`, `course`) gives a fuller answer. About 20 µs."""
     level, says = _judge(status)
-    runs = status.state not in OVER
-    return Health(
-        level,
-        says,
-        _trend(status) if runs else "",
-        _limit(status) if runs else "",
-        _remaining(status) if status.state == "running" else "",
-    )
+    if status.state in OVER:
+        return Health(level, says, "", "", "")
+    remaining = _remaining(status) if status.state == "running" else ""
+    return Health(level, says, _trend(status), _limit(status), remaining)
 
 
 def _judge(status: Status) -> tuple[Level, str]:

@@ -39,13 +39,13 @@ def gate(**more: Any) -> RobotsGate:
 def after(
     status: int, body: bytes = b"", *headers: tuple[str, str], previous: RobotsRecord | None = None, now: float = NOW
 ) -> RobotsRecord:
-    record = gate().after_reply(previous, reply(status, *headers), None, body, now)
+    record = gate().after_reply(previous, reply(status, *headers), body, now)
     assert isinstance(record, RobotsRecord)
     return record
 
 
 def failed(previous: RobotsRecord | None, now: float, **more: Any) -> RobotsRecord:
-    record = gate(**more).after_reply(previous, None, FAILURE, b"", now)
+    record = gate(**more).after_reply(previous, FAILURE, b"", now)
     assert isinstance(record, RobotsRecord)
     return record
 
@@ -136,8 +136,8 @@ def test_how_long_a_copy_is_good(headers: list[tuple[str, str]], ttl_s: float) -
 def test_redirects_are_followed_up_to_their_bound() -> None:
     moved = reply(301, ("Location", "https://other.example/r#x"))
     for hops in range(5):
-        assert gate().after_reply(None, moved, None, b"", NOW, hops) == "https://other.example/r"
-    record = gate().after_reply(None, moved, None, b"", NOW, 5)
+        assert gate().after_reply(None, moved, b"", NOW, hops) == "https://other.example/r"
+    record = gate().after_reply(None, moved, b"", NOW, 5)
     assert isinstance(record, RobotsRecord)
     assert record.kind == AnswerKind.ALLOW_ALL
 
@@ -158,7 +158,7 @@ def test_redirects_are_followed_up_to_their_bound() -> None:
 )
 def test_where_a_redirect_leads(location: str | None, target: str | None) -> None:
     headers = [("location", location)] if location is not None else []
-    decided = gate().after_reply(None, reply(302, *headers), None, b"", NOW)
+    decided = gate().after_reply(None, reply(302, *headers), b"", NOW)
     if target is None:
         assert isinstance(decided, RobotsRecord)
         assert decided.kind == AnswerKind.ALLOW_ALL
@@ -173,19 +173,17 @@ def test_not_modified_renews_the_copy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "failure", "answered"),
+    ("result", "answered"),
     [
-        (reply(503), None, True),
-        (reply(200, truncated="time"), None, True),
-        (None, FAILURE, False),
-        (None, Failure("connect_error", "connection refused"), False),
+        (reply(503), True),
+        (reply(200, truncated="time"), True),
+        (FAILURE, False),
+        (Failure("connect_error", "connection refused"), False),
     ],
 )
-def test_the_error_of_a_server_that_answered_can_be_told_from_others(
-    result: Reply | None, failure: Failure | None, answered: bool
-) -> None:
+def test_the_error_of_a_server_that_answered_can_be_told_from_others(result: Reply | Failure, answered: bool) -> None:
     """The tables have the text alone, and exports of faults judge by it."""
-    record = gate().after_reply(None, result, failure, b"", NOW)
+    record = gate().after_reply(None, result, b"", NOW)
     assert isinstance(record, RobotsRecord)
     given_up = gate(robots_wait_max_s=0.0).verdict(record, url("https://example.org/x"), NOW)
     assert given_up.kind == "given_up"
@@ -193,10 +191,10 @@ def test_the_error_of_a_server_that_answered_can_be_told_from_others(
 
 
 def test_a_file_cut_by_time_is_no_answer() -> None:
-    cut = gate().after_reply(None, reply(200, truncated="time"), None, b"User-agent: *\nAllow: /", NOW)
+    cut = gate().after_reply(None, reply(200, truncated="time"), b"User-agent: *\nAllow: /", NOW)
     assert isinstance(cut, RobotsRecord)
     assert cut.kind == AnswerKind.UNREACHABLE
-    long = gate().after_reply(None, reply(200, truncated="length"), None, b"User-agent: *\nDisallow: /", NOW)
+    long = gate().after_reply(None, reply(200, truncated="length"), b"User-agent: *\nDisallow: /", NOW)
     assert isinstance(long, RobotsRecord)
     assert long.kind == AnswerKind.RULES
 
@@ -223,7 +221,7 @@ def test_an_unreachable_file_disallows_and_is_asked_for_again_ever_later() -> No
 def test_where_there_was_no_connection_the_first_pauses_are_short(outcome: str) -> None:
     record, now, pauses = None, NOW, []
     for _ in range(11):
-        record = gate().after_reply(record, None, Failure(outcome, "refused", retry=True), b"", now)
+        record = gate().after_reply(record, Failure(outcome, "refused", retry=True), b"", now)
         assert isinstance(record, RobotsRecord)
         assert kind(record, now) == "wait"
         pauses.append(record.retry_at - now)
@@ -239,7 +237,7 @@ def test_the_first_addresses_of_a_host_are_tried_with_short_pauses(fetch_s: floa
     failure = Failure("connect_error", "refused", retry=True, fetch_s=fetch_s, has_others=True)
     record, now, pauses = None, NOW, []
     for _ in expected:
-        record = gate().after_reply(record, None, failure, b"", now)
+        record = gate().after_reply(record, failure, b"", now)
         assert isinstance(record, RobotsRecord)
         pauses.append(record.retry_at - now)
         now = record.retry_at
@@ -251,7 +249,7 @@ def test_pauses_are_jittered_within_their_bound() -> None:
         assert 0 < low < high <= 1
         return low
 
-    record = RobotsGate(OPTIONS, low).after_reply(None, None, FAILURE, b"", NOW)
+    record = RobotsGate(OPTIONS, low).after_reply(None, FAILURE, b"", NOW)
     assert isinstance(record, RobotsRecord)
     assert 30 <= record.retry_at - NOW < 60
 
@@ -260,7 +258,7 @@ def test_a_host_is_not_given_up_for_the_time_without_a_process() -> None:
     day_s = 86_400.0
     back = RobotsGate(OPTIONS, lambda low, high: high)
     back.absences = [(NOW + 5.0, NOW + day_s)]
-    late = back.after_reply(failed(None, NOW), None, FAILURE, b"", NOW + day_s)
+    late = back.after_reply(failed(None, NOW), FAILURE, b"", NOW + day_s)
     assert isinstance(late, RobotsRecord)
     assert back.verdict(late, url("https://example.org/x"), NOW + day_s + 1.0).kind == "wait"
     end = NOW + day_s - 5.0 + OPTIONS.robots_wait_max_s
@@ -285,7 +283,7 @@ REFUSED = Failure("tls_error", "SSL certificate problem: certificate has expired
 
 
 def refused(previous: RobotsRecord | None, now: float, failure: Failure = REFUSED) -> RobotsRecord:
-    record = gate().after_reply(previous, None, failure, b"", now)
+    record = gate().after_reply(previous, failure, b"", now)
     assert isinstance(record, RobotsRecord)
     return record
 
@@ -522,10 +520,10 @@ REPLIES = st.builds(
 )
 
 
-@given(st.none() | REPLIES, st.binary(max_size=100), st.integers(0, 10), st.booleans(), st.floats(0, 4e9))
-def test_no_answer_is_an_error(came: Reply | None, body: bytes, hops: int, known: bool, now: float) -> None:
+@given(st.just(FAILURE) | REPLIES, st.binary(max_size=100), st.integers(0, 10), st.booleans(), st.floats(0, 4e9))
+def test_no_answer_is_an_error(came: Reply | Failure, body: bytes, hops: int, known: bool, now: float) -> None:
     previous = after(200, b"User-agent: *\nDisallow: /") if known else None
-    decided = gate().after_reply(previous, came, None if came is not None else FAILURE, body, now, hops)
+    decided = gate().after_reply(previous, came, body, now, hops)
     if isinstance(decided, RobotsRecord):
         assert decode(encode(decided)) == decided
         verdict = gate().verdict(decided, url("https://example.org/x"), now)
@@ -541,14 +539,14 @@ def test_no_answer_is_an_error(came: Reply | None, body: bytes, hops: int, known
 def test_a_record_from_before_the_clock_was_set_back_is_not_believed() -> None:
     """Neither that a copy is good for years, nor that the next try is years away."""
     copy = after(200, b"User-agent: *\nDisallow: /private/")
-    failed = gate().after_reply(copy, None, FAILURE, b"", NOW + DAY_S)
+    failed = gate().after_reply(copy, FAILURE, b"", NOW + DAY_S)
     assert isinstance(failed, RobotsRecord)
     for record in (copy, failed):
         assert (
             gate().verdict(record, url("https://example.org/private/"), record.last_request_at + 1.0).kind == "denied"
         )
         assert gate().verdict(record, url("https://example.org/private/"), NOW - 3_600.0).kind == "unknown"
-    again = gate().after_reply(failed, None, FAILURE, b"", NOW - 3_600.0)
+    again = gate().after_reply(failed, FAILURE, b"", NOW - 3_600.0)
     assert isinstance(again, RobotsRecord)
     assert again.first_failed_at == NOW - 3_600.0, "it is given up on as late as if it had failed first now"
     assert again.retry_at < NOW

@@ -91,11 +91,10 @@ def export_wacz(
         if not piece.name.endswith((".warc.gz", ".warc")):
             raise ConfigError(f"{piece.name} is no gzipped WARC file, and WACZ knows no others; import with --copy")
     step = work.step(WaczProgress)
-    held = _HeldWarcs(work.inputs.warcs, whole=not work.inputs.running)
     if not step.listed:
         if not work.inputs.running:
             require_whole(work.inputs.warcs, source)
-        _list(work, step, source, means, memory_bytes_max, advance, held)
+        _list(work, step, source, means, memory_bytes_max, advance)
     with _open_at(work.out, step.length) as file:
         archive = _Zip(file, step.members, work.inputs.begun_at)
         try:
@@ -131,18 +130,13 @@ def _require_as_written(member: ZipMember, path: Path, crcs: Mapping[str, int | 
 
 
 def _list(
-    work: ExportFolder,
-    step: WaczProgress,
-    source: RowSource,
-    means: Means,
-    memory_bytes_max: int,
-    advance: Advance,
-    held: _HeldWarcs,
+    work: ExportFolder, step: WaczProgress, source: RowSource, means: Means, memory_bytes_max: int, advance: Advance
 ) -> None:
     def save(_: IndexProgress) -> None:
         work.save(step)
 
     assert work.inputs is not None
+    held = _HeldWarcs(work.inputs.warcs, whole=not work.inputs.running)
     warcs = [msgspec.structs.replace(one, path=str(_where_now(Path(one.path)))) for one in work.inputs.warcs]
     sorter = sort_lines(work, step.index, save, source, memory_bytes_max, advance, held.rows, warcs)
     # Players refuse a record whose date is not that of its line, and show a 304 as an empty page. Without a line for

@@ -26,6 +26,8 @@ from gossamer.stages.archive.options import ArchiveOptions
 from gossamer.state.journals import STATE, ManifestEntry
 
 T = TypeVar("T")
+Wanted = Callable[[str], bool]
+"""Says of a finished file, by its name, whether to bring it."""
 STORE = STATE + "store/"
 TABLE = ".sst"
 UPLOADS_AT_ONCE = 4
@@ -190,12 +192,7 @@ class Checkpoints:
             return ""
 
     async def restore(
-        self,
-        saved: SavedCheckpoint,
-        directory: Path,
-        state: Path,
-        wanted: Callable[[str], bool] = lambda _: False,
-        deep: bool | None = None,
+        self, saved: SavedCheckpoint, directory: Path, state: Path, wanted: Wanted, deep: bool | None = None
     ) -> None:
         """Copy a checkpoint's files to disk: the shard's state to `state`, journals that were open and finished files
         whose names are `wanted` to `directory`. The store is copied last: without it the others are not valid. Unless

@@ -19,6 +19,7 @@ from gossamer.ports import ProcessingModule
 from gossamer.stages.process.announcements import Announcements
 from gossamer.stages.process.html import HtmlDocument, HtmlPage
 from gossamer.stages.process.options import ITEM_COLUMNS, ProcessOptions
+from gossamer.stages.process.own import Kinds
 
 ROWS_MAX = 10_000
 """Rows that one page may add to one table."""
@@ -28,8 +29,6 @@ _TAKEN = frozenset(PageRow.__struct_fields__)
 _OF_TABLES = frozenset(("url",))
 _OF_ITEMS = frozenset(ITEM_COLUMNS) - {"item"}
 _INT_MAX = 2**63 - 1
-
-Kinds = Mapping[str, str]
 
 
 class Fitting:

@@ -8,19 +8,15 @@ from fnmatch import fnmatchcase
 from gossamer.model.pages import Findings, Page
 
 Look = Callable[[Page, Findings], None]
+Kinds = Mapping[str, str]
+"""Kinds of value by column."""
 
 
 class FunctionModule:
     """A `ports.ProcessingModule` that calls a function."""
 
     def __init__(
-        self,
-        look: Look,
-        media_types: tuple[str, ...],
-        columns: Mapping[str, str],
-        tables: Mapping[str, Mapping[str, str]],
-        *,
-        isolated: bool,
+        self, look: Look, media_types: tuple[str, ...], columns: Kinds, tables: Mapping[str, Kinds], *, isolated: bool
     ) -> None:
         self._look = look
         self._media_types = media_types
@@ -42,10 +38,7 @@ class FunctionModule:
 
 
 def processing_module(
-    *media_types: str,
-    columns: Mapping[str, str] | None = None,
-    tables: Mapping[str, Mapping[str, str]] | None = None,
-    isolated: bool = False,
+    *media_types: str, columns: Kinds | None = None, tables: Mapping[str, Kinds] | None = None, isolated: bool = False
 ) -> Callable[[Look], FunctionModule]:
     """Make a processing module from a function of a page and its findings.
 

@@ -99,13 +99,7 @@ class Lookup:
 
 def _channel(options: ResolveOptions, flags: int | None) -> aiodns.DNSResolver:
     try:
-        return aiodns.DNSResolver(
-            nameservers=options.servers or None,
-            loop=asyncio.get_running_loop(),
-            timeout=options.timeout_s,
-            tries=options.tries,
-            flags=flags,
-        )
+        return aiodns.DNSResolver(options.servers or None, timeout=options.timeout_s, tries=options.tries, flags=flags)
     except pycares.AresError as error:
         raise ConfigError(f"resolve.servers: {error.args[-1]}; expected ADDRESS[:PORT]") from error
 

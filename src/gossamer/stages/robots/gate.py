@@ -147,50 +147,41 @@ class RobotsGate:
         return self.rules(record, origin)
 
     def after_reply(
-        self,
-        previous: RobotsRecord | None,
-        reply: Reply | None,
-        failure: Failure | None,
-        decoded_body: bytes,
-        now: float,
-        hops: int = 0,
+        self, previous: RobotsRecord | None, result: Reply | Failure, decoded_body: bytes, now: float, hops: int = 0
     ) -> RobotsRecord | str:
         """Return the record to keep after a request for robots.txt; or the target of a redirect, which is fetched
         through the gates of its host, with one hop more.
 
         Args:
             previous: the origin's record so far.
-            reply: the reply, or None with a `failure`.
-            failure: why there is no reply.
+            result: the reply, or why there is none.
             decoded_body: the reply's body, content coding removed.
             now: wall time.
             hops: redirects followed already.
         """
-        if reply is None:
-            assert failure is not None, "neither a reply nor a failure"
+        if isinstance(result, Failure):
             options = self._options
-            if failure.outcome == "http_error" and not failure.retry:
+            if result.outcome == "http_error" and not result.retry:
                 # A server without HTTP status codes that has no such file (FTP's 550).
                 return RobotsRecord(AnswerKind.ALLOW_ALL, b"", now, now + self._options.ttl_s)
-            lasting = failure.outcome == "tls_error" and not failure.retry
+            lasting = result.outcome == "tls_error" and not result.retry
             # A refused handshake costs the server as little as a refused connection, and waiting rarely helps.
-            first_s = options.unanswered_first_s if lasting or failure.outcome in UNCONNECTED else None
-            spent_s = failure.fetch_s if failure.has_others and failure.outcome in UNCONNECTED else None
+            first_s = options.unanswered_first_s if lasting or result.outcome in UNCONNECTED else None
+            spent_s = result.fetch_s if result.has_others and result.outcome in UNCONNECTED else None
             return self._fail(
-                previous, now, failure.error, first_s=first_s, lasting=lasting, spent_s=spent_s,
-                is_alone=failure.is_alone,
-            )  # fmt: skip
-        status = reply.status
+                previous, now, result.error, first_s=first_s, lasting=lasting, spent_s=spent_s, is_alone=result.is_alone
+            )
+        status = result.status
         if 200 <= status < 300:
-            if reply.truncated not in ("", "length"):
+            if result.truncated not in ("", "length"):
                 return self._fail(previous, now, CUT_SHORT)  # The missing part may have the rules that disallow.
             text = cut(decoded_body, self._options.body_bytes_max)
-            return RobotsRecord(AnswerKind.RULES, text, now, now + self._ttl_s(reply))
+            return RobotsRecord(AnswerKind.RULES, text, now, now + self._ttl_s(result))
         if 300 <= status < 400:
-            return self._follow_redirect(previous, reply, now, hops)
+            return self._follow_redirect(previous, result, now, hops)
         if 400 <= status < 500 and status not in TEMPORARY:
-            return RobotsRecord(AnswerKind.ALLOW_ALL, b"", now, now + self._ttl_s(reply))
-        return self._fail(previous, now, status_error(status), asked_s=delay_asked_s(reply, now))
+            return RobotsRecord(AnswerKind.ALLOW_ALL, b"", now, now + self._ttl_s(result))
+        return self._fail(previous, now, status_error(status), asked_s=delay_asked_s(result, now))
 
     def _follow_redirect(self, before: RobotsRecord | None, reply: Reply, now: float, hops: int) -> RobotsRecord | str:
         if reply.status == 304 and before is not None and before.kind != AnswerKind.UNREACHABLE:

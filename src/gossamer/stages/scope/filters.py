@@ -241,9 +241,8 @@ class OwnSite:
         referrer = link.referrer
         if not referrer or link.link_type in ASKED_FOR:
             return False
-        if (
-            referrer is not self._referrer
-        ):  # Links of one page come one after another, and share one string as their referrer.
+        # Links of one page come one after another, and share one string as their referrer.
+        if referrer is not self._referrer:
             self._referrer, self._site = referrer, site_of(host_of(referrer, None) or "")
         return link.url.site != self._site
 

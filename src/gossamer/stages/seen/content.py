@@ -6,7 +6,7 @@ four blocks, and a lookup reads four entries of the store.
 """
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 
 import msgspec
@@ -64,22 +64,18 @@ _TABLE = b"\0near"
 
 
 def without(
-    key: bytes,
-    value: bytes,
-    has_url: Callable[[str], bool],
-    has: Callable[[int, int], bool],
-    heirs: Mapping[str, Original],
+    key: bytes, data: bytes, has_url: Callable[[str], bool], has: Callable[[int, int], bool], heirs: dict[str, Original]
 ) -> bytes:
     """Return an entry of either test without some pages; empty if no other page is left. `has_url` selects these pages
     by address, `has` by partition and fingerprint; `heirs` are the records that hold their payloads now, by the id of
     the record before.
     """
-    if key[-8:-3] == _TABLE and len(value) % _ENTRY.size == 0:
-        left = [entry for entry in _ENTRY.iter_unpack(value) if not has(entry[1], entry[2])]
+    if key[-8:-3] == _TABLE and len(data) % _ENTRY.size == 0:
+        left = [entry for entry in _ENTRY.iter_unpack(data) if not has(entry[1], entry[2])]
         return b"".join([_ENTRY.pack(*entry) for entry in left])
-    holder = _decode(value)
+    holder = _decode(data)
     if not has_url(holder.url):
-        return value
+        return data
     heir = heirs.get(holder.record_id)
     return _encode(Original(heir.url, heir.fetched_at, heir.record_id, holder.links)) if heir is not None else b""
 
