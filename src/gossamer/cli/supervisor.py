@@ -6,6 +6,7 @@ Nothing here imports what reads command lines and configurations, or crawls: all
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -32,6 +33,7 @@ PAGE_S_MAX = 30.0
 """A page of an import that takes longer is read alone, with the limit of the configuration."""
 HOLD_S_MAX = 5.0
 """Longest wait for the end of another supervisor."""
+_OUTPUT = re.compile(r"(?:-o|--output=?)(.*)", re.DOTALL).fullmatch
 SIMWEB = "simweb.json"
 """In the directory of a crawl of a synthetic web: what that web is made from, so that `resume` can serve it again."""
 
@@ -90,13 +92,11 @@ def _import(words: Sequence[str]) -> int:
 
 
 def _output_in(words: Sequence[str]) -> str:
-    """Return the directory that a command line names."""
+    """Return the output directory in a command line, without the modules that read it for the child."""
     output = "crawl"
     for word, following in pairwise([*words, ""]):
-        if word in ("-o", "--output"):
-            output = following
-        elif word.startswith(("-o", "--output=")):
-            output = word.removeprefix("--output=").removeprefix("-o")
+        if named := _OUTPUT(word):
+            output = named[1] or following
     return output
 
 

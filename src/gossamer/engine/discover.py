@@ -46,9 +46,10 @@ class Discovery:
         self._urls = UrlMemory(stages.namer, stages.url_seen, stages.history)
         self._level_of = levels_by(stages.prioritizer, self._urls, stages.frontier)
         order = stages.prioritizer
-        self.counts_links = isinstance(order, PageImportance)
+        importance = order if isinstance(order, PageImportance) else None
+        self.counts_links = importance is not None
         """Whether links to a URL are counted and raise its level; then a URL may be queued more than once."""
-        self._raise_levels = order.note if isinstance(order, PageImportance) else _raise_none
+        self._raise_levels = importance.note if importance is not None else _raise_none
         self._holding = holding(stages.url_seen) if follows and not self.counts_links else NothingHeld()
         """The eliminator, if it may answer some links later."""
         self._admitted: dict[int, int] = {}

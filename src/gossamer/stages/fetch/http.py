@@ -291,10 +291,11 @@ class HttpModule:
         end = await transfers.run(transfer)
         if isinstance(end, Failure):
             return end
-        self._note_h2(transfer, at.authority, end)
+        is_entire = is_whole(transfer, end)
+        self._note_h2(transfer, at.authority, end, is_entire=is_entire)
         if transfer.stopped == "resend" and not transfer.is_tunnelled(request.url):
             route.note_close()
-        result = _result(transfer, shown or at, headers, end)
+        result = _result(transfer, shown or at, headers, end, is_entire=is_entire)
         if isinstance(result, Failure):
             result = self._repeats.judge(transfer, at.authority, result, end, is_repeat=is_repeat)
         if kind is not None:
@@ -332,12 +333,12 @@ class HttpModule:
             found = self._tolerant[route, kind] = self._connections_of(route, kind)
         return found
 
-    def _note_h2(self, transfer: Transfer, authority: str, end: End) -> None:
+    def _note_h2(self, transfer: Transfer, authority: str, end: End, *, is_entire: bool) -> None:
         """Send later requests to a host over HTTP/1.1 if its HTTP/2 does not work. Where it has worked, a reset
         stream is no reason, and elsewhere only the second one: the server may not speak HTTP/1.1. A refusal on a new
         connection is one: some pages require HTTP/1.1 (RFC 9113, section 7), and libcurl does not tell why.
         """
-        if not is_h2_failure(transfer, end) or is_whole(transfer, end):
+        if is_entire or not is_h2_failure(transfer, end):
             return
         of_stream = is_stream_failure(transfer, end)
         works = self._h2_works.get(authority)
@@ -417,8 +418,8 @@ def _settings(options: FetchOptions) -> list[Setting]:
     ]
 
 
-def _result(transfer: Transfer, at: Address, headers: Headers, end: End) -> Reply | Failure:
-    truncated = "" if is_whole(transfer, end) else cut(transfer, end)
+def _result(transfer: Transfer, at: Address, headers: Headers, end: End, *, is_entire: bool) -> Reply | Failure:
+    truncated = "" if is_entire else cut(transfer, end)
     if isinstance(truncated, Failure):
         breach = cut_reason(transfer, end)
         came = _reply(transfer, at, headers, breach) if breach else None
