@@ -197,7 +197,7 @@ class Ring:
         )
         self.limits = convert(LimitsOptions, limits or {})
         self.pipeline = self.joined()
-        self.lookups = Lookups(self.frontier.facts, self.frontier.lent, partial(record_of, self.epochs))
+        self.lookups = Lookups(self.frontier.facts, self.frontier.is_leased, partial(record_of, self.epochs))
         self.explainer = Explainer(self.urls, self.chain, self.lookups)
 
     def with_feature(self, feature: VisitMiddleware, **stages: object) -> Pipeline:

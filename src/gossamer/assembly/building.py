@@ -389,7 +389,7 @@ def controls_of(setup: Setup, kept: DurableState, ring: CrawlRing, telemetry: Te
     setup.closing.callback(watchdogs.close)
     robots = partial(record_of, epochs)
     revisits = partial(page_facts, epochs)
-    lookups = Lookups(frontier.facts, frontier.lent, robots, revisits, rendering_explainer(config, epochs))
+    lookups = Lookups(frontier.facts, frontier.is_leased, robots, revisits, rendering_explainer(config, epochs))
     explainer = Explainer(ring.urls, ring.scope.chain, lookups)
     settings = Settings(config, partial(reconfigure, ring, telemetry, watchdogs, epochs, setup.dice))
     return Controls(settings, telemetry, watchdogs, explainer)

@@ -27,7 +27,7 @@ class Lookups(NamedTuple):
     """What other components know of a URL."""
 
     host: Callable[[Url], HostFacts]
-    lent: Callable[[Url], bool]
+    is_leased: Callable[[Url], bool]
     """Whether it is being fetched now."""
     robots: Callable[[Url], RobotsRecord | None] = lambda _: None
     """The robots.txt of its origin."""
@@ -80,7 +80,7 @@ class Explainer:
             return _HELD if self._holding.holds(url) else self._never_queued(url)
         if record.final:
             return {"state": record.outcome, "reason": record.error or _reasons(record), "rule": record.outcome}
-        if self._lookups.lent(url):
+        if self._lookups.is_leased(url):
             return {"state": "in_flight", "reason": "it is being fetched now"}
         if facts.closed:
             return {"state": "host_closed", "reason": facts.closed, "rule": "host_closed"}

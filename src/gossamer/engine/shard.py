@@ -274,7 +274,7 @@ class CrawlLoop:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._commit_often())
                 beside = [group.create_task(companion()) for companion in companions]
-                end = await self._lend_until_over(group)
+                end = await self._run_until_over(group)
                 await self._drain()
                 for task in beside:
                     task.cancel()
@@ -290,7 +290,7 @@ class CrawlLoop:
         self.state = "finished" if end in {"finished", "limit"} else "stopped"
         return end
 
-    async def _lend_until_over(self, group: asyncio.TaskGroup) -> End:
+    async def _run_until_over(self, group: asyncio.TaskGroup) -> End:
         while True:
             self._counters.raise_fatal()
             if self._stopping or self._counters.failure is not None:
@@ -303,7 +303,7 @@ class CrawlLoop:
             if self._limit_reached():
                 return "limit"
             taken_back = self._take_back()
-            if (not (self.paused or self.brakes.held) and self._lend(group)) or taken_back:
+            if (not (self.paused or self.brakes.held) and self._start_visits(group)) or taken_back:
                 await asyncio.sleep(0)
                 continue
             if end := self._end_by_itself():
@@ -329,9 +329,9 @@ class CrawlLoop:
         self.activity += bool(taken_back)
         return taken_back
 
-    def _lend(self, group: asyncio.TaskGroup) -> int:
+    def _start_visits(self, group: asyncio.TaskGroup) -> int:
         """Start visits while there are leases and free requests; return how many leases were handled."""
-        lent = 0
+        started = 0
         now = self._clock.now()
         most = self.brakes.concurrency
         # A page that is rendered waits for prerequisite fetches, so it must not prevent them.
@@ -344,17 +344,17 @@ class CrawlLoop:
         if self._requests_blocked(now):
             return 0
         epoch_max = EPOCH_SPAN_MAX * self._options.commit_pages
-        while lent < LEASES_A_PASS_MAX and self.requests < most and self._counters.in_epoch < epoch_max:
+        while started < LEASES_A_PASS_MAX and self.requests < most and self._counters.in_epoch < epoch_max:
             if not only and self._pages_full:
                 break
             at = self._clock.now()
             # A suspended process may have lost its lease in the middle of a pass.
-            if not self.may_begin(at) or (lent and at - now > LEASES_S_MAX):
+            if not self.may_begin(at) or (started and at - now > LEASES_S_MAX):
                 break
             lease = self._frontier.select(now)
             if lease is None:
                 break
-            lent += 1
+            started += 1
             self.activity += 1
             work = self._pipeline.lease(lease, now)
             if work is not None:
@@ -362,7 +362,7 @@ class CrawlLoop:
                 self._turns[task] = lease, now
                 self.visits += lease.is_visit
                 task.add_done_callback(self._on_turn_done)
-        return lent
+        return started
 
     def _on_turn_done(self, task: asyncio.Task[None]) -> None:
         lease, _ = self._turns.pop(task)

@@ -126,14 +126,14 @@ def test_a_host_is_looked_up_first_and_then_lent_with_its_address(opened: Open) 
     place = lease.place
     assert place is not None
     assert place.out == 1
-    assert frontier.lent(lease.url)
+    assert frontier.is_leased(lease.url)
     now = request(frontier, lease, T0)
     assert lease.is_ended
     assert not lease.is_finished
     frontier.finish(lease, "fetched", now)
     assert lease.is_finished
     assert place.out == 0
-    assert not frontier.lent(lease.url)
+    assert not frontier.is_leased(lease.url)
     assert frontier.counts.terminal == {"fetched": 1}
     assert frontier.wake_at() is None
 

@@ -46,7 +46,7 @@ def save(hosts: HostTable) -> None:
         pass
 
 
-@pytest.mark.parametrize("use", ["on_bench", "dirty", "out", "lent", "prerequisites", "parked"])
+@pytest.mark.parametrize("use", ["on_bench", "dirty", "out", "leased", "prerequisites", "parked"])
 def test_what_is_in_use_is_never_evicted(epochs: CountingEpochs, use: str) -> None:
     """Two objects of one host would lend to it twice at once."""
     hosts = hosts_of(epochs, 2)

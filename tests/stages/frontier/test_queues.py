@@ -65,13 +65,13 @@ class OneHost:
 
     def take(self, count: int, now: float = T0) -> list[QueuedUrl]:
         items = [item for item in (self.lend(now) for _ in range(count)) if item is not None]
-        self.host.lent += len(items)
+        self.host.leased += len(items)
         return items
 
     def finish(self, *items: QueuedUrl) -> None:
         for item in items:
             self.queues.finish(self.host, item)
-            self.host.lent -= 1
+            self.host.leased -= 1
 
     def drain(self) -> list[str]:
         urls = []

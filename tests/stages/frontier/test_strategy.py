@@ -90,5 +90,5 @@ def test_the_strategy_of_a_frontier_is_a_sweep(tmp_path: Path) -> None:
     frontier.add(linked("http://a.test/"), 0, T0)
     assert frontier.counts.pending == 1
     assert frontier.hosts_left == frontier.hosts_most == 1
-    assert not frontier.lent(named("http://a.test/"))
+    assert not frontier.is_leased(named("http://a.test/"))
     shard.crash()

@@ -55,7 +55,7 @@ def test_a_wrapped_frontier_overrides_what_it_defines_and_passes_the_rest_on(tmp
             frontier.locate(lease, "192.0.2.1", now + 1e9, now)
             continue
         assert frontier.begin(lease, now)
-        assert frontier.lent(lease.url)
+        assert frontier.is_leased(lease.url)
         frontier.ended(lease, Contact(0.01, "answered"), now)
         fetched.append(lease.url.text)
         frontier.finish(lease, "fetched", now)

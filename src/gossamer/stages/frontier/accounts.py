@@ -52,7 +52,7 @@ class AccountHolder(msgspec.Struct, eq=False):
     key: bytes
     account: Account
     dirty: bool = False
-    lent: int = 0
+    leased: int = 0
     """Visits in flight that will be charged to the account."""
 
 
@@ -134,7 +134,7 @@ class Accounts:
     def _evict(self) -> None:
         # A tenth at a time, so that the pass over accounts that must stay is rare.
         tenth = max(1, self._cached_max // 10)
-        idle = (name for name, held in self._held.items() if not (held.dirty or held.lent))
+        idle = (name for name, held in self._held.items() if not (held.dirty or held.leased))
         for name in list(islice(idle, len(self._held) - self._cached_max + tenth)):
             del self._held[name]
         self._evict_at = max(self._cached_max, len(self._held) + tenth)

@@ -164,10 +164,10 @@ class Budgets:
         self._host_budget, self._site_budget = host_budget(options, ""), site_budget(options, "")
         self._has_site_budgets = had_sites or _has_site_budgets(options)
         for host in hosts:
-            if host.lent and is_new:
-                self._host(host).lent += host.lent
-            if host.lent and self._has_site_budgets and not had_sites:
-                self._site(host).lent += host.lent
+            if host.leased and is_new:
+                self._host(host).leased += host.leased
+            if host.leased and self._has_site_budgets and not had_sites:
+                self._site(host).leased += host.leased
 
     @property
     def round(self) -> int:
@@ -190,7 +190,7 @@ class Budgets:
         factor = self._growth(site.account) if site is not None else 1.0
         budget = (host_budget(self._options, host.name) if self._options.overrides else self._host_budget).grown(factor)
         if budget.is_set:
-            answer = _verdict(budget, self._current(self._host(host)), host.lent)
+            answer = _verdict(budget, self._current(self._host(host)), host.leased)
             if answer:
                 return answer
         if site is None or not self._has_site_budgets:
@@ -198,19 +198,19 @@ class Budgets:
         own = self._site_budget
         if self._options.overrides:
             own = site_budget(self._options, self._site_of(host.name))
-        return _verdict(own.grown(factor), self._current(site), site.lent)
+        return _verdict(own.grown(factor), self._current(site), site.leased)
 
-    def lend(self, host: Host) -> None:
+    def note_lease(self, host: Host) -> None:
         """Note that a URL of a host is leased."""
-        self._host(host).lent += 1
+        self._host(host).leased += 1
         if self._has_site_budgets:
-            self._site(host).lent += 1
+            self._site(host).leased += 1
 
     def note_return(self, host: Host) -> None:
         """Note that a leased URL was returned."""
-        self._host(host).lent -= 1
+        self._host(host).leased -= 1
         if self._has_site_budgets:
-            self._site(host).lent -= 1
+            self._site(host).leased -= 1
 
     def spend(self, host: Host, contact: Contact, *, page: bool) -> None:
         """Charge a request; prerequisite fetches (robots.txt) count as bytes and time, not as pages."""
@@ -385,10 +385,10 @@ def read_round(epochs: Epochs) -> int:
     return 1 if stored is None else msgspec.msgpack.decode(stored, type=Round).number
 
 
-def _verdict(budget: Budget, account: Account, lent: int) -> Verdict:
+def _verdict(budget: Budget, account: Account, leased: int) -> Verdict:
     if budget.limit_reached(account.pages, account.wire_bytes, account.time_s):
         return "over"
-    return "wait" if lent and budget.limit_reached(account.pages + lent, account.wire_bytes, account.time_s) else ""
+    return "wait" if leased and budget.limit_reached(account.pages + leased, account.wire_bytes, account.time_s) else ""
 
 
 def _facts(options: BudgetOptions, url: Url, number: int, host: Account, site: Account, most: float) -> BudgetFacts:

@@ -91,7 +91,7 @@ class Frontier:
         self.frozen: set[int] = set()
         """Partitions of which no URL is leased: they move to another shard."""
         self.load = RequestLoad(now)
-        self._lent: set[int] = set()
+        self._leased: set[int] = set()
         self._aside: list[Host] = []
         """Hosts whose turn came while only prerequisite fetches were leased; at most as many as on the workbench."""
         benched = index.load(store, records.travelling)
@@ -244,7 +244,7 @@ class Frontier:
                 pass
             elif prerequisites_only and host.prerequisites is None:
                 self._aside.append(host)  # Until queued URLs are leased again.
-            elif (lease := self._lend(host, now)) is not None:
+            elif (lease := self._lease(host, now)) is not None:
                 return lease
             elif not prerequisites_only:
                 turns.schedule(host, now)
@@ -394,7 +394,7 @@ class Frontier:
         """Return how many visits per second politeness leaves for old pages of a URL's host."""
         host = self.hosts.get(url.host, url.partition)
         record = host.record
-        has_new = record.urls_queued - record.revisits > host.lent - host.lent_again
+        has_new = record.urls_queued - record.revisits > host.leased - host.revisits_leased
         share = 1.0 - (self._share_new or 0.0) if has_new else SHARE_OLD_MAX
         return share * self.politeness.visits_per_s(record.fetches_s, record.crawl_delay_s)
 
@@ -425,9 +425,9 @@ class Frontier:
         stands = budgets.facts(url) if budgets is not None and budget.is_set else None
         return facts_of(self._epochs, url, host, site_gate, budget, stands)
 
-    def lent(self, url: Url) -> bool:
+    def is_leased(self, url: Url) -> bool:
         """Say whether a URL is leased now."""
-        return url.fingerprint in self._lent
+        return url.fingerprint in self._leased
 
     @property
     def closings(self) -> list[tuple[str, str]]:
@@ -481,7 +481,7 @@ class Frontier:
 
     # ---- inside
 
-    def _lend(self, host: Host, now: float) -> Lease | None:
+    def _lease(self, host: Host, now: float) -> Lease | None:
         if host.place is not None and host.located_until <= now and not host.located_anew:
             self._bench.settle(host, None)
         place = host.place
@@ -505,12 +505,12 @@ class Frontier:
                 lease.refusal = found.refusal
                 lease.is_probe = found.is_probe
                 host.probing = {found.origin, *(host.probing or ())} if found.is_probe else host.probing
-            host.lent += 1
+            host.leased += 1
             host.turns += 1
-            host.lent_again += item.revisit
-            self._lent.add(item.url.fingerprint)
+            host.revisits_leased += item.revisit
+            self._leased.add(item.url.fingerprint)
             if self._budgets is not None:
-                self._budgets.lend(host)
+                self._budgets.note_lease(host)
         host.out += 1
         if place is not None:
             lease.place = place
@@ -524,9 +524,9 @@ class Frontier:
         """Note that a lease's URL was returned; return the URL."""
         assert not lease.is_finished, "a URL was returned twice"
         lease.is_finished = True
-        lease.host.lent -= 1
-        lease.host.lent_again -= lease.visit.revisit
-        self._lent.discard(lease.url.fingerprint)
+        lease.host.leased -= 1
+        lease.host.revisits_leased -= lease.visit.revisit
+        self._leased.discard(lease.url.fingerprint)
         if self._budgets is not None:
             self._budgets.note_return(lease.host)
         return lease.visit

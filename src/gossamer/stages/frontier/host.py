@@ -38,9 +38,9 @@ class Host:
 
     __slots__ = (
         "answered_by", "aside_again_at", "contacted", "dirty", "due_next", "due_out", "failed_at", "fingerprint",
-        "has_failed", "has_others", "is_new", "lent", "lent_again", "located_anew", "located_until", "on_bench", "out",
-        "parked", "partition", "place", "prefix", "prerequisites", "probe_from", "probing", "readings", "record",
-        "rules", "site", "site_name", "stamp", "turn_at", "turns", "window",
+        "has_failed", "has_others", "is_new", "leased", "located_anew", "located_until", "on_bench", "out", "parked",
+        "partition", "place", "prefix", "prerequisites", "probe_from", "probing", "readings", "record",
+        "revisits_leased", "rules", "site", "site_name", "stamp", "turn_at", "turns", "window",
     )  # fmt: skip
 
     def __init__(self, record: HostRecord, partition: int, prefix: bytes, fingerprint: int, rules: Politeness) -> None:
@@ -61,11 +61,11 @@ class Host:
         self.prerequisites: list[Prerequisite] | None = None
         """Waiting prerequisite fetches; None: empty."""
         self.out = 0
-        """Leases that are not returned yet."""
-        self.lent = 0
-        """The part of `out` that carries a queued URL."""
-        self.lent_again = 0
-        """The part of `lent` that is revisits."""
+        """Leases whose gates are not released yet (`Frontier.ended`)."""
+        self.leased = 0
+        """Leased URLs whose visit is not concluded, also after its gates were released."""
+        self.revisits_leased = 0
+        """The part of `leased` that is revisits."""
         self.probing: set[str] | None = None
         """Origins with a probe in flight, a single URL that shows whether they answer; None: empty."""
         self.probe_from = 0.0
@@ -122,7 +122,7 @@ class Host:
     @property
     def idle(self) -> bool:
         """Whether the host can be dropped from memory: the disk has all its state."""
-        return not (self.on_bench or self.dirty or self.out or self.lent or self.prerequisites or self.parked)
+        return not (self.on_bench or self.dirty or self.out or self.leased or self.prerequisites or self.parked)
 
     @property
     def name(self) -> str:

@@ -85,7 +85,7 @@ class FrontierMoves:
 
     def is_drained(self, first: int, end: int) -> bool:
         """Say whether all that was leased of them has come back."""
-        return not any(host.out or host.lent for host in self._hosts.of(first, end))
+        return not any(host.out or host.leased for host in self._hosts.of(first, end))
 
     def release(self, first: int, end: int) -> list[Prerequisite]:
         """Forget frozen, drained partitions after this epoch's `cut`; return their hosts' prerequisite fetches."""

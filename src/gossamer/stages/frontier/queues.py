@@ -269,13 +269,13 @@ class Queues:
         Leased URLs end with their visit. Until then they count as due, without an entry on disk. If the process dies
         first, the next call of `clear` drops them.
         """
-        dropped = host.record.urls_queued - host.lent - (host.record.revisits - host.lent_again)
+        dropped = host.record.urls_queued - host.leased - (host.record.revisits - host.revisits_leased)
         for family in ("queue", "due"):
             self._epochs.delete_range(family, host.prefix, range_end(host.prefix))
         record = host.record
         for level, queue in record.levels.items():
             self.by_level[level_of(level)] -= queue.pending
-        record.levels, record.due, record.revisits = {}, host.lent, host.lent_again
+        record.levels, record.due, record.revisits = {}, host.leased, host.revisits_leased
         record.plain = record.other = 0
         record.origins = None
         self.forget_window(host)

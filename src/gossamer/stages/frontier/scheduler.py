@@ -84,20 +84,22 @@ class Scheduler:
             at = max(record.rest_until, ready_at, host.aside_again_at)
         if at is not None and self._budgets is not None and not host.prerequisites:
             verdict = self._budgets.verdict(host)
-            if verdict == "over" and not (host.out or host.lent):
+            if verdict == "over" and not (host.out or host.leased):
                 self._retire(host)
                 self._index.enter_deferred(host, self._budgets.round)
                 self._hosts.touch(host)
                 return
             if verdict:  # Leased URLs end first. If they are another host's, no event follows: check later.
-                at = None if host.lent or host.out else max(at, now + LOOK_AGAIN_S)
+                at = None if host.leased or host.out else max(at, now + LOOK_AGAIN_S)
         if at is None:
             self._bench.withdraw(host)
             if not (host.out or host.parked or record.urls_queued):
                 self._retire(host)
                 self._index.leave(host)
                 self._hosts.touch(host)
-        elif at - now > self._options.sleep_s_min and not (host.out or host.lent or host.prerequisites or host.parked):
+        elif at - now > self._options.sleep_s_min and not (
+            host.out or host.leased or host.prerequisites or host.parked
+        ):
             self._retire(host)
             self._sleep(host, at)
         elif host.turn_at is None or not (host.turn_at == at or max(host.turn_at, at) <= now):
@@ -305,7 +307,7 @@ class Scheduler:
                 return False
         if host.prerequisites or host.parked or not host.record.urls_queued:
             return False
-        if host.out or host.lent:
+        if host.out or host.leased:
             self._bench.withdraw(host)  # It leaves when its leases are returned.
             return True
         self._retire(host)
@@ -325,7 +327,7 @@ class Scheduler:
     def _retire(self, host: Host) -> None:
         host.on_bench = False
         self.benched.pop(host.name, None)
-        if not host.lent:
+        if not host.leased:
             self._queues.forget_window(host)
         self._bench.settle(host, None)
         self._sites.leave(host)

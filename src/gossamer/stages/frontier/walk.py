@@ -231,7 +231,7 @@ class RandomWalk(Strategy):
         for walkers in list(self._awaited.values()):
             url = self._name_url(walkers[0].awaits)
             assert url is not None
-            if self._frontier.facts(url).closed and not self._frontier.lent(url):
+            if self._frontier.facts(url).closed and not self._frontier.is_leased(url):
                 self.finish(url, "host_closed")
 
     def _page(self, url: Url) -> WalkedPage | None:
