@@ -59,7 +59,7 @@ class VisitMiddleware:
     """
 
     name = ""
-    """By which prerequisite fetches and verdicts refer to it."""
+    """How prerequisite fetches and verdicts refer to it."""
     archived_as = ""
     """Kind of the archive's records of its prerequisite fetches; empty: they are not archived as such."""
     reads_body = False
@@ -85,7 +85,7 @@ class VisitMiddleware:
         """Note that all have allowed a visit's request. `release` follows in any case."""
 
     def wait(self, url: Url, verdict: Verdict, now: float) -> None:
-        """Note that a URL waits because of the own verdict, which names this middleware as its owner."""
+        """Note that a URL waits because of a verdict that names this middleware as its owner."""
 
     def release(self, url: Url) -> Sequence[Url]:
         """Note that a visit is over, with any result; return a URL of each host that need no longer be parked."""
@@ -176,7 +176,7 @@ class Filter(Protocol):
     """One word of letters, digits and _, which `why` shows for a link that it rejects."""
 
     def rejects(self, link: Link) -> bool:
-        """Say whether the link is none of ours. Pure and quick: it runs for every link of every page."""
+        """Say whether the crawl leaves the link out. Pure and quick: it runs for every link of every page."""
 
 
 class Prioritizer(Protocol):
@@ -253,10 +253,10 @@ class ContentSeen(Protocol):
     """The content-seen test: exact, by digest."""
 
     def find(self, digest: bytes, url: Url) -> Original | None:
-        """Return who had this content first, within the configured scope."""
+        """Return the original of a content, within the configured scope; None if the content is new."""
 
     def remember(self, digest: bytes, url: Url, original: Original) -> None:
-        """Remember the first holder of a content. Durable with the epoch."""
+        """Remember the original of a content. Durable with the epoch."""
 
 
 class RevisitPolicy(Protocol):
@@ -271,7 +271,7 @@ class RevisitPolicy(Protocol):
 
 
 class Resolver(Protocol):
-    """Finds the address of a host, and refuses addresses that we must not touch."""
+    """Finds the address of a host, and refuses addresses that must not be contacted."""
 
     def cached(self, host: str) -> Located | None:
         """Return the cached result, without a lookup."""
@@ -289,7 +289,7 @@ class ProtocolModule(Protocol):
     """
 
     async def fetch(self, request: Request) -> Reply | Failure:
-        """Send one request and return what came. Follows nothing; raises nothing of the web's doing."""
+        """Send one request and return its reply. Redirects are not followed, errors of the web are returned."""
 
     async def close(self) -> None:
         """Close all connections."""
@@ -331,7 +331,7 @@ class Archive(Protocol):
 
 @runtime_checkable
 class PrerequisiteArchive(Archive, Protocol):
-    """An archive that also keeps what had to be asked before a page could be; the others need not."""
+    """An archive that also keeps the replies of prerequisite fetches, such as robots.txt."""
 
     def add_prerequisite(self, reply: Reply, via: str, link_type: str) -> None:
         """Take a robots.txt (`robots`), a document about the use of a site (`usage`), a host's addresses (`dns`), or a
@@ -343,7 +343,7 @@ class PrerequisiteArchive(Archive, Protocol):
 
 @runtime_checkable
 class EpochArchive(Archive, Protocol):
-    """An archive that also keeps how commits went; the others need not."""
+    """An archive that also keeps a row for each commit."""
 
     def add_epoch(self, row: EpochRow) -> None:
         """Take the row of a commit that is durable. It is durable itself with the next one."""

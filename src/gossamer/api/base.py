@@ -40,7 +40,7 @@ class BaseCrawler(NamesWhatIsMeant, ABC):
         self.config = config
         """The effective configuration."""
         self.stays_paused = False
-        """Whether a pause in an earlier process holds: it died, or a command had it start again."""
+        """Whether a pause outlives its process, which died or was restarted by a command."""
         self.starts_again = False
         """Whether its process is to start it again once it has stopped."""
         self.callbacks: Callbacks | None = None
@@ -87,7 +87,7 @@ class BaseCrawler(NamesWhatIsMeant, ABC):
         self.stop(now=kind is not None and issubclass(kind, asyncio.CancelledError))
         failed = await wait_for_end(self._task, lambda: self.stop(now=True))
         if kind is None and failed is not None and not self._was_raised:
-            raise failed  # Of two errors the caller's own is the one to hear of.
+            raise failed  # If both fail, the caller sees its own error.
 
     def _tell(self, sentence: str) -> None:
         for listener in self._listeners:

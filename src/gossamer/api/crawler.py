@@ -245,7 +245,7 @@ class Crawler(BaseCrawler):
         require_files(ThisMachine().raise_open_files(files_of(max(concurrency, connections))), concurrency)
 
     def _attach(self, life: ShardLife) -> None:
-        """Let a shard be asked, watched and stopped."""
+        """Connect a shard to its control socket, its listeners, and a stop that was requested before it was there."""
         shard = life.shard
         telemetry = shard.controls.telemetry
         recrawl = shard.ring.recrawl

@@ -30,7 +30,7 @@ FRAME_ROWS = 10_000
 
 
 class Extracted(msgspec.Struct, frozen=True):
-    """What came of it."""
+    """Result of an extraction: pages read, items by table, problems."""
 
     pages: int
     """Pages that were read."""

@@ -114,7 +114,7 @@ class Feeding:
             for rows in segment.links(taken.at, URLS_A_STEP_MAX):
                 self._offer(rows.links, rows.levels, taken)
                 taken.at = rows.end
-                self._epochs.put("meta", key, _encode(taken))  # In one breath with its URLs.
+                self._epochs.put("meta", key, _encode(taken))  # In the same epoch as its URLs.
                 self._ring.loop.stir()
                 await self._ring.loop.relieve()
                 await asyncio.sleep(0)
@@ -149,7 +149,7 @@ class Feeding:
         return True
 
     def remainders(self) -> list[Iterator[tuple[Link, int]]]:
-        """Return, for each segment that was given, what was not taken in of it, with levels, as the file is sorted."""
+        """Return, for each given segment, the links that were not taken in, with levels, in the file's order."""
         found: list[Iterator[tuple[Link, int]]] = []
         for path in self._given:
             taken = self._progress_of(SEGMENTS + identity(path))
@@ -186,7 +186,7 @@ class Feeding:
 
 
 def check_segments(config: Config) -> None:
-    """Look whether each segment of a configuration is one. Raises ConfigError when one is not."""
+    """Raise ConfigError unless each segment that a configuration names is one."""
     for path in config.seeds.segments:
         _segment(Path(path)).close()
 
@@ -205,7 +205,7 @@ def _rest(path: Path, start: int) -> Iterator[tuple[Link, int]]:
 
 
 def identity(path: Path) -> bytes:
-    """Return what a segment is known by. Raises ConfigError when it cannot be read."""
+    """Return the identity of a segment, by its content. Raises ConfigError when it cannot be read."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)

@@ -21,14 +21,14 @@ Call = TypeVar("Call", bound=Callable[..., object])
 
 
 class NamesWhatIsMeant:
-    """Its error about a missing attribute names what other libraries call so."""
+    """Base of classes whose error about a missing attribute names ours, if other libraries use that name for it."""
 
     _others: ClassVar[str]
     """The table of their attributes in `synonyms.toml`."""
     if not TYPE_CHECKING:  # A type checker would take any attribute.
 
         def __getattr__(self, name: str) -> Any:
-            if hasattr(type(self), name):  # A property that failed by itself: its own error.
+            if hasattr(type(self), name):  # The property exists, and raised this error.
                 return object.__getattribute__(self, name)
             raise missing_attribute(self, name, self._others)
 

@@ -185,7 +185,7 @@ class ShardLife:
 
 @contextmanager
 def record_end(shard: Shard) -> Iterator[None]:
-    """Have a shard's state, and what is on disk of its run, say how the block failed; raise the first of its errors."""
+    """If the block fails, record how in the shard's state and on disk; of a group of errors, raise the first."""
     try:
         yield
     except asyncio.CancelledError:

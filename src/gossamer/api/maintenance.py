@@ -26,22 +26,22 @@ DAMAGE_MAX = 1_000
 
 
 class Verified(msgspec.Struct, frozen=True):
-    """What came of it."""
+    """Result of a check of a crawl's files: what was read, and the damage that was found."""
 
     deep: bool
     running: bool
-    """The crawl runs: what its last commit names was looked at."""
+    """Whether the crawl runs; then the files of its last commit were checked."""
     files: int
     bytes: int
-    """Read, of files that the last commit names."""
+    """Bytes read from files that the last commit names."""
     damages: int
     damage: tuple[Damage, ...]
     """The first `DAMAGE_MAX`."""
     notes: tuple[str, ...]
-    """What could not be looked at, and why that is no damage."""
+    """What could not be checked, and why that is no damage."""
 
     def as_object(self) -> dict[str, object]:
-        """Return it as JSON has it."""
+        """Return the fields as a JSON object."""
         found: dict[str, object] = msgspec.to_builtins(self)
         return {"sound": not self.damages, **found, "damage": [damage.as_object() for damage in self.damage]}
 
@@ -51,8 +51,8 @@ def ignore(_damage: Damage) -> None:
 
 
 def verify_of(directory: str | Path, *, deep: bool = False, each: Callable[[Damage], None] = ignore) -> Verified:
-    """Look for damage in a crawl's files: presence and sizes, or with `deep` all that is in them. `each` is called with
-    every damage when it is found.
+    """Check a crawl's files for damage: their presence and sizes, or with `deep` their whole content. `each` is called
+    with each damage when it is found.
 
     Raises:
         ConfigError: there is no crawl in `directory`.

@@ -1,4 +1,4 @@
-"""Metrics: a status as Prometheus reads it. Made at each request, of what is counted anyway: no page pays for it.
+"""Metrics: a status as Prometheus reads it, made at each request from counts that exist anyway: pages cost no more.
 
 Names follow https://prometheus.io/docs/practices/naming/: base units, `_total` for what only grows. Labels come from
 sets that are bounded: outcomes, filters, levels, limits, alarms, file systems, processing modules, and at most 51

@@ -64,7 +64,7 @@ class Vault:
         self._one_at_a_time = asyncio.Lock()
         self._failing = False
         self.restored = ""
-        """Sentence about what was restored when this began; empty: nothing."""
+        """What was restored at the start, as a sentence; empty: nothing."""
         self.saved_activity = -1
         """The shard's activity counter as of the last checkpoint; -1: none, or requests were under way."""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SEEDS_A_STEP_MAX = 500
 KEPT_CHARACTERS_MAX = 4 << 20
-"""Of the seeds of a file that are kept between the two passes over them: some 9 MB."""
+"""A file's seeds are kept between the two passes over it if they are no longer than this together: about 9 MB."""
 
 
 class Seeding:
@@ -36,7 +36,7 @@ class Seeding:
         self._exchange = shard.ring.pipeline.stages.exchange
         self._schemes = self._config.scope.schemes
         self._mark = b"urls:%d" % crc("\n".join(self._config.seeds.urls).encode())
-        """Of the addresses among the seeds: a crawl that goes on with others adds those too."""
+        """Checksum of the seeds that the configuration lists: a resume with others adds those, too."""
         self._done = self._epochs.get("meta", SEEDED) in (b"1", self._mark)
         self._requests = shard.ring.requests
         self._of_file: list[str] | None = None

@@ -225,7 +225,7 @@ def _work_of(order: ShareOrder, *, replaces: bool = False) -> ExportFolder:
 
 
 def _export_to(work: ExportFolder, order: ShareOrder, config: Config, address: str, progress: Progress) -> Exported:
-    """Make what is missing of an export in a folder under way."""
+    """Make the missing parts of an export in the folder of an unfinished one."""
     if not work.is_complete:
         work.out.mkdir(exist_ok=True)
         if not (work.out / MANIFEST).exists():
@@ -234,7 +234,7 @@ def _export_to(work: ExportFolder, order: ShareOrder, config: Config, address: s
 
 
 def _export(order: ShareOrder, place: str, config: Config, address: str, progress: Progress) -> Exported:
-    """Make what is missing of an export at `place`."""
+    """Make the missing parts of an export at `place`."""
     store = _store_at(config, place)
     parts = asyncio.run(_finished_parts(store, order))
     is_resumed = bool(parts)

@@ -110,7 +110,7 @@ def running_status(shard: Shard, *, detail: bool = False, sandbox: SandboxState 
     status.seeds = seeds_state(totals.seeds, controls.explainer.why)
     status.sandbox = sandbox
     status.state = loop.state
-    if loop.state == "running" and (loop.paused or loop.brakes.held):  # What ends goes on ending.
+    if loop.state == "running" and (loop.paused or loop.brakes.held):  # A stopping crawl is not shown as paused.
         status.state = "paused"
     # Prerequisite fetches such as robots.txt are not URLs, and a visit that has ended counts as running a moment more.
     # So cap the number: every discovered URL counts once.

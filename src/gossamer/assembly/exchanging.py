@@ -100,7 +100,7 @@ class Membership:
             addresses.listen(self._on_open, self._shared.shut, lambda: self.exchange.on_outgoing())  # noqa: PLW0108 - it is set later
 
     def join(self, committer: Committer) -> None:
-        """Have a part in every commit."""
+        """Take part in every commit."""
         committer.join(self)
         before = committer.on_epoch
 
@@ -199,7 +199,7 @@ class Membership:
         self._pages_cut, self._bytes_cut = self._counters.totals.pages, self._counters.totals.wire_bytes
 
     def committed(self, epoch: int) -> None:
-        """Note that it is durable."""
+        """Note that the epoch is durable."""
         self._committed_activity = self._cut_activity
         self._pages_committed = self._pages_cut
         self._bytes_committed = self._bytes_cut
@@ -268,7 +268,7 @@ class Membership:
     # ---- inside
 
     def _follow(self, orders: Orders) -> None:
-        """Take in where partitions are, which shards there are, and which partitions to give."""
+        """Apply an order about partitions: where they are, which shards there are, and which to hand over."""
         places = self.exchange.places
         for to in places.to_welcome(orders.shards):
             if to != self.exchange.shard:

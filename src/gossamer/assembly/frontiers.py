@@ -114,7 +114,7 @@ def bias_of(config: Config, dice: Dice) -> Bias | None:
 
 
 class _OneOf:
-    """Another bias that is held to its contract: any other level would be looked for in vain."""
+    """The operator's bias, which must return one of the levels that it gets: no other has URLs."""
 
     def __init__(self, inner: Bias) -> None:
         self._inner = inner

@@ -1,10 +1,11 @@
-"""Moving: carries partitions from this shard to others, and takes those that come, while the crawl goes on.
+"""Moving: carries partitions from this shard to others, and takes in those that arrive, while the crawl runs.
 
-Each commit copies some keys of a partition to the outbox, and what it changed in those that were copied before, while
-the partition is crawled here. When the receiver has all that, none of its URLs is leased any more. When what is in
-flight has come back, one commit gives it: the last changes go to the outbox, the keys are deleted here, and links go to
-the receiver from then on. With the last part the receiver has it, and goes on. So the pause depends on what one commit
-changes, and not on the size. A process that dies copies again: the first part has the receiver drop what came before.
+While a partition is still crawled here, each commit copies some of its keys to the outbox, and its changes to keys that
+were copied before. Once the receiver has all of them, the partition is frozen: none of its URLs is leased. When its
+leases have ended, one commit hands it over: the last changes go to the outbox, the keys are deleted here, and from then
+on links go to the receiver, which crawls the partition as soon as it has the last part. So the pause depends on what
+one commit changes, not on the size of the partition. A process that dies copies from the beginning: at the first part
+the receiver drops what came before.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ PART_KEYS_MAX: Final = 1_000
 
 
 class Copy(msgspec.Struct):
-    """How far a move is that was not given yet. A process that is restarted copies again."""
+    """Progress of a move until it is handed over. A process that is restarted copies again."""
 
     move: Move
     sums: CopiedSums | None
-    """Over what is copied; None in a batch crawl."""
+    """Sums over the copied pages; None in a batch crawl."""
     unlisted: Cursor | None = None
-    """Where to go on listing what is known of the URLs, before anything is copied; None: all are listed."""
+    """Where listing the seen URLs continues, which comes before copying; None: all are listed."""
     has_begun: bool = False
     part: int = 0
     """Number of the next part."""
@@ -109,7 +110,7 @@ class PartitionMoves:
         return not all(copy.is_complete for copy in self._copies.values())
 
     def cut(self, now: float) -> None:
-        """Copy, with the epoch that closes, and give what is ready. Only the exchange is cut later."""
+        """Copy keys with the closing epoch, and hand over what is ready. Only the exchange is cut later."""
         left = self.step_keys_max
         for copy in [copy for copy in self._copies.values() if self._places.is_new(copy.move)]:
             if copy.unlisted is not None:
@@ -163,7 +164,7 @@ class PartitionMoves:
         return not busy and self.frontier.is_drained(move.first, move.end)
 
     def _release(self, move: Move, now: float) -> None:
-        """Have nothing of a move's partitions in memory; the keys are still here."""
+        """Drop a move's partitions from memory; their keys stay until `_give`."""
         self._exchange.activity += 1
         names = self._names(move.first, move.end)
         waiting = self.frontier.release(move.first, move.end)
@@ -183,7 +184,7 @@ class PartitionMoves:
             self._ring.pipeline.prerequisites.answer(prerequisite, b"", refused, now)
 
     def _list(self, copy: Copy, cursor: Cursor) -> None:
-        """List more of what is known of the URLs, as keys that move."""
+        """List more of the seen URLs, as keys that move."""
         assert self._listing is not None
         move = copy.move
         copy.unlisted = self._listing.list_known(move.first, move.end, cursor, self.step_keys_max, self._urls_of)
@@ -215,7 +216,7 @@ class PartitionMoves:
         return keys
 
     def _count_changes(self, copy: Copy, sums: CopiedSums) -> None:
-        """Have the sums of what earlier commits copied be those of what the open epoch made of it."""
+        """Adjust the sums of pages that earlier commits copied to the changes of the open epoch."""
         for family in COUNTED:
             begin, end = partition_range(copy.move.first, copy.move.end)
             number = FAMILIES.index(family)
@@ -227,7 +228,7 @@ class PartitionMoves:
                     sums.count(family, now)
 
     def _send_changes(self, copy: Copy, now: float) -> None:
-        """Put into the outbox what the open epoch changed: also keys that are copied later, which is no harm."""
+        """Put the open epoch's changes into the outbox, also those of keys that are copied later: that does no harm."""
         for number, family in enumerate(FAMILIES):
             for begin, end in self._ranges(family, copy.move.first, copy.move.end):
                 cleared, changed = self._epochs.changes(family, begin, end)

@@ -129,7 +129,7 @@ def _to_go_on(directory: Path, given: Config, request: CrawlRequest) -> tuple[Cr
 
 def _seed_sources(config: Config) -> tuple[object, ...]:
     seeds = config.seeds
-    # Those of standard input are kept in the crawl's directory, and are what they were then.
+    # Seeds of standard input are not compared: the crawl has a copy of those that it began with.
     file = "" if seeds.file in STANDARD_INPUT or Path(seeds.file).name == SPOOLED else seeds.file
     return tuple(absolute(url) or url for url in seeds.urls), file, seeds.domains_file, seeds.segments
 
@@ -168,7 +168,7 @@ def job_as_written(job: CrawlJob) -> CrawlJob:
         config = reopen(directory / "crawl.toml")
     except ConfigError:  # It is being edited.
         return job
-    # The sandbox stays: what was written may be that of a page which took the process over.
+    # The sandbox stays as it was: a page that took over the process may have written the file.
     sandbox = msgspec.json.decode(job.values, type=Config).process.sandbox
     config = replace(config, process=replace(config.process, sandbox=sandbox))
     return job._replace(values=msgspec.json.encode(config).decode(), process_s_max=config.crawl.process_s_max)

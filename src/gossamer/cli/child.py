@@ -42,7 +42,7 @@ def main() -> None:
     if it is empty, a checked job is a line on standard input. After it, a byte allows the crawl to start, and the end
     of the stream means that the parent is gone. Answers go to the second descriptor.
     """
-    signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # We are no foreground group, and still write to the terminal.
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # Output of a background process would stop it.
     word, answers, parent = (int(number) for number in sys.argv[1:4])
     die_with_parent(parent)
     supervisor = ParentProcess(word, answers)
@@ -146,7 +146,7 @@ def run_guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
     except BaseException as error:  # noqa: BLE001 - a component may raise SystemExit
         if (mistake := config_error(error)) is not None:
             if job.restart and is_outdated(job):
-                return AGAIN  # A command was quicker.
+                return AGAIN  # A command changed the crawl first.
             complain(str(mistake))
             return Exit.REFUSED
         if isinstance(error, errors.HeadLostError):
@@ -205,7 +205,7 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
         return Exit.REFUSED
     sandbox = confine_process(job, config)
     if job.restart and api.finish_scaling(job.directory):
-        return AGAIN  # With what it runs with now.
+        return AGAIN  # With the configuration that it has now.
     # A crawl that had ended when its process died does not start again: only its files may be incomplete.
     settle = job.settle or job.restart
     running: api.Crawler | api.ClusterCrawler
@@ -264,7 +264,7 @@ def confine_process(job: CrawlJob, config: Config) -> SandboxState:
         )
     rights = Rights(**job.rights)
     for path in (*rights.writes, *rights.scratch):
-        if not Path(path).exists():  # Only what is there can be named.
+        if not Path(path).exists():  # A rule can name only an existing file.
             with suppress(OSError):
                 Path(path).mkdir(parents=True)
     try:
@@ -292,7 +292,7 @@ def exit_status(ended: str, status: Status) -> Exit:
 
 
 def again(directory: Path) -> str:
-    """Return the command that goes on."""
+    """Return the command that continues the crawl."""
     return f"gossamer resume {shell_word(directory)}" if (directory / "crawl.toml").exists() else "the same command"
 
 

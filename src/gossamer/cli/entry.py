@@ -60,7 +60,7 @@ def status_of(words: Sequence[str]) -> int:
     if words and words[0] == "help":
         words = [*words[1:], "--help"]
     if _is_supervised(words):
-        gc.disable()  # What is imported is no garbage: to look for some takes 0.002 s.
+        gc.disable()  # Imports leave no garbage, and searching for it takes 0.002 s.
         from gossamer.cli.supervisor import run_supervised
 
         gc.enable()

@@ -1,4 +1,4 @@
-"""Job: what supervisor and crawling process say to each other: a request, the job made of it, standard input.
+"""Job: the messages between the supervisor and the process that crawls: a request, the job made of it, standard input.
 
 Plain tuples and the standard library's JSON: the supervisor imports this, and every module counts twice there.
 """

@@ -1,6 +1,6 @@
 """Supervisor: `crawl`, `resume` and `import` in a child that reads what was typed, started again when it dies.
 
-Nothing here imports what reads command lines and configurations, or crawls: all that would be paid for a second time.
+Nothing here imports what reads command lines or configurations, or what crawls: the child pays for that already.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _output_in(words: Sequence[str]) -> str:
 
 def _beside_simweb(job: CrawlJob, child: Started) -> int:
     """Run a job while the synthetic web that its crawl began with serves again."""
-    from gossamer.lab.simweb.process import serve_again  # Nothing else has a use for it.
+    from gossamer.lab.simweb.process import serve_again  # Other crawls do not need it.
     from gossamer.model.errors import ConfigError
 
     try:
@@ -115,7 +115,7 @@ def _beside_simweb(job: CrawlJob, child: Started) -> int:
 
 def supervise(job: CrawlJob, child: Started) -> int:
     """Run a job in a child, restarted as often as it takes, and return the exit status. A lock shows other commands
-    meanwhile that a crawl whose process died starts again.
+    that the crawl is supervised, also while its child is being restarted.
     """
     directory = Path(job.directory)
     if not (directory.is_dir() and os.access(directory, os.R_OK)):  # The child says what is wrong with it.
@@ -146,11 +146,11 @@ def _supervise(job: CrawlJob, child: Started) -> int:
         started_at = clock.now()
         if not restarts:
             return child.begin()
-        # Where its child has written what it runs with, that holds, and with it what was changed since.
+        # A configuration that the child has written applies, with the changes made to it since.
         written = toml_text(directory)
         asked = job
         if written != before:
-            from gossamer.cli.checking import job_as_written  # Reads a configuration: after a death alone.
+            from gossamer.cli.checking import job_as_written  # It reads configurations: imported only after a death.
 
             asked = job_as_written(job)
         child.close()

@@ -306,8 +306,8 @@ _ZERO = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def _no_text(values: Values, origins: Mapping[str, str]) -> str | None:
-    """Return the mistake of a value with characters that are none, which were bytes of a command line that is not
-    UTF-8, or with a zero byte, which no path can have.
+    """Return the mistake of a value with bytes that are not UTF-8, from a command line, or with a zero byte, which no
+    path can have.
     """
     for key, value in values.items():
         text = json.dumps(value, default=str, ensure_ascii=False)

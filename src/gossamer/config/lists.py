@@ -45,7 +45,7 @@ def scope_lists(config: Config) -> Lists:
 
 
 def check_lists(config: Config) -> None:
-    """Look at these files before anything is started; of a whitelist at its beginning, for it may be long.
+    """Check these files before anything starts; of a whitelist, which may be long, only the beginning.
 
     Raises:
         ConfigError: as `scope_lists`.

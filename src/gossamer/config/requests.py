@@ -8,7 +8,7 @@ from gossamer.stages.fetch.credentials import is_reference, proxy_of
 
 
 def check_requests(config: Config) -> None:
-    """Look at proxies, and at files of certificates. What secrets refer to is read by the crawl alone.
+    """Check proxies, and files of certificates. Only the crawl reads what secrets refer to.
 
     Raises:
         ConfigError: one is no good, or cannot be read.

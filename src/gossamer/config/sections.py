@@ -290,7 +290,7 @@ class Config(Section, frozen=True):
 
     @property
     def origins(self) -> dict[str, str]:
-        """A copy of what `origin` knows, by dotted key."""
+        """Where each value came from, by dotted key: a copy."""
         return dict(self._origins)
 
     def value(self, key: str) -> object:

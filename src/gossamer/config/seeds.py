@@ -28,8 +28,8 @@ _LINK = re.compile(r"\[[^\[\]]*+\]\([^()\s]++\)").fullmatch
 
 
 def seed(text: str, what: str = "seed") -> str:
-    """Return what was typed as an absolute address of any scheme: which are visited the crawl itself knows. `what`
-    names it in the message.
+    """Return typed text as an absolute URL of any scheme; which schemes are visited, the crawl decides. `what` names
+    the text in errors.
 
     Raises:
         ConfigError: it is none; the line says what to write instead.
@@ -66,9 +66,7 @@ def file_seeds(path: Path, schemes: Sequence[str], note: Callable[[str], None] =
 
 
 def _address_of(line: str) -> str:
-    """Return the address of a line without what surely is no part of it: a bullet, a label after a tab, quotes. Commas
-    are left, since addresses may hold them.
-    """
+    """Return the URL of a line without bullet, quotes, or label after a tab. Commas stay: URLs may contain them."""
     text = line.strip("\ufeff \t")
     if text[:2] in BULLETS:
         text = text[2:].lstrip()
@@ -105,7 +103,7 @@ def domain_seeds(path: Path) -> Iterator[str]:
 
 
 def check_seeds(config: Config) -> None:
-    """Look at every seed before anything is started: is it one, may it be visited, do we say who we are?
+    """Check every seed before anything starts: it is a URL, it may be visited, and public servers get a contact.
 
     Raises:
         ConfigError: there is none, or one is wrong.
@@ -126,7 +124,7 @@ def local_hosts(config: Config) -> frozenset[str]:
 
 
 def check_addresses(config: Config, addresses: Iterable[str], local: frozenset[str] | None = None) -> int:
-    """Look at seeds as `check_seeds` does, and return how many there are. Who asks often gives what `local_hosts` said.
+    """Check seeds as `check_seeds` does, and return how many there are. `local`: the result of `local_hosts`, if known.
 
     Raises:
         ConfigError: one of them may not be visited.
@@ -179,7 +177,7 @@ def _is_file(text: str) -> bool:
 
 
 def _has_segments(seeds: SeedsOptions) -> bool:
-    """Look at where segments come from, and say whether they come from anywhere."""
+    """Check the sources of segments, and say whether there are any."""
     for name in seeds.segments:
         if not Path(name).is_file():
             raise ConfigError(f"there is no segment {name}; `gossamer segment build` makes one")

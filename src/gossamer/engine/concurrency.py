@@ -24,15 +24,15 @@ STEP = 1.25
 FAST_STEP = 2.0
 """The same at the beginning, and after others that brought more."""
 GAIN_MIN = 0.5
-"""Share of its change of requests by which an experiment must change the rate, to have had an effect."""
+"""An experiment had an effect if the rate changed by at least this share of the change of requests."""
 CROWDED_MIN = 0.5
 """Share of a window in which hosts must wait for a free request, before more of them are tried."""
 SLOWER = 0.7
-"""A request that brings less than this share of its usual rate suggests fewer requests."""
+"""Fewer requests are tried when the rate per request falls below this share of its usual value."""
 SILENT_RISE = 0.2
-"""By how much the share of requests without a byte must rise to suggest that the line is full."""
+"""Rise of the share of requests without a byte that suggests a full line."""
 BUSY_MAX = 0.9
-"""Share of a processor that the event loop takes, from which on more requests only wait for it."""
+"""Load of the event loop, as a share of a processor, above which more requests would only wait for it."""
 LAG_S_MAX = 0.25
 UNUSED = 0.8
 """If fewer of the requests than this share were in use, the others are given back, a part at a time."""
@@ -44,13 +44,13 @@ LOOK_S = 1.0
 WINDOW_S_MIN = 5.0
 WINDOW_S_MAX = 30.0
 ANSWERS_MIN = 400
-"""A window ends with as many answers, which makes its rate exact to a twentieth, or at its longest time."""
+"""A window ends after this number of answers, so that its rate is exact to a twentieth, or at its longest time."""
 SETTLE_S_MAX = 10.0
-"""Longest wait after a change, until requests of before it have ended."""
+"""Longest wait after a change for the end of the requests that began before it."""
 
 
 class Window(NamedTuple):
-    """What a shard did with its requests during a time."""
+    """Requests of a shard in one period, and what limited them."""
 
     lasts_s: float
     answers: int
@@ -67,11 +67,11 @@ class Window(NamedTuple):
 
 
 class RequestLimit(msgspec.Struct, frozen=True):
-    """How many requests at once are permitted, and what is known about other numbers."""
+    """How many requests at once are permitted, and what experiments with other numbers showed."""
 
     most: int = AUTO_FIRST
     before: int = 0
-    """The number to return to if the experiment under way brings nothing; 0: there is none."""
+    """The number to return to if the running experiment brings nothing; 0: none runs."""
     rate: float = 0.0
     """Answers per second before the experiment."""
     usual: float = 0.0
@@ -255,7 +255,7 @@ class AdaptiveConcurrency:
         return max(1, min(AUTO_MAX, gauges.memory_budget_bytes // BYTES_A_REQUEST, files))
 
     def _begin(self, at: float) -> None:
-        """Begin a window; until `at` the requests of the window before end."""
+        """Begin a window. Until `at`, requests of the window before it may still end."""
         self._begins_at = at
         self._answered = self._counters.answered
         self._silent = self._counters.silent

@@ -163,7 +163,7 @@ class CrawlCounters:
         self.last_at = 0.0
         """Approximate time at which the last attempt ended."""
         self.answered_at = 0.0
-        """Time at which the last request ended that the proxy, if there is one, passed on."""
+        """When the last request ended that got past the proxy, if there is one."""
         self.answered = 0
         self.silent = 0
         """Requests of this process that brought bytes, and those that brought none."""

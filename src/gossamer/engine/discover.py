@@ -145,7 +145,7 @@ class Discovery:
         stages.trapping.note_links(links, admitted, answers, page)
 
     def _bounce(self, links: Sequence[Link], now: float) -> None:
-        """Queue addresses again to which redirects lead back after they have set cookies, as browsers do."""
+        """Queue an address again, as browsers do, if a redirect leads back to it after setting cookies."""
         stages = self._stages
         bounces = stages.middlewares.bounces
         if not bounces:
@@ -274,7 +274,7 @@ class Discovery:
             self.discover(regained)
 
     def _open_seed(self, link: Link, answer: int) -> None:
-        """Note that a seed will be fetched, or was as an ordinary link before: its redirect widens the scope."""
+        """Note that a seed will be fetched, or was fetched as an ordinary link. Its redirect widens the scope."""
         stages = self._stages
         pending_scope = self._stages.pending_scope
         if not pending_scope.grows and answer == NEW:

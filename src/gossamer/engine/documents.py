@@ -34,7 +34,7 @@ takes a second; without this limit requests, signals and the console would wait.
 SMALL_BYTES = 32_768
 """Uncompressed pages up to this size are read as they arrive, because waiting pages delay the detection of traps."""
 BEGUN_POLL_S = 0.01
-"""Interval at which a page that may take long looks for the end of one that is examined in slices."""
+"""Interval at which a page that may take long checks whether a page examined in slices is done."""
 TOGETHER_MAX = 16
 TOGETHER_S = 0.01
 """Limits of pages that are read together, and of the time for that, in which requests wait."""

@@ -47,7 +47,7 @@ class Examined(msgspec.Struct):
 
 
 def dead() -> Examined:
-    """Return what is known of a page of which a process died: nothing."""
+    """Return the result for a page that killed a process: no content and no findings."""
     return Examined(Content(b""), Findings(), [], [], died=True)
 
 

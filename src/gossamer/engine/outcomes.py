@@ -203,7 +203,9 @@ class Outcomes:
             self._stages.exchange.send_root(url, target, seed)
 
     def widen_here(self, url: Url, target: Url, seed: int) -> str | None:
-        """Do the same only in this shard; return the note for the operator, None if nothing changed."""
+        """Widen this shard's scope without telling the others; return a note for the operator, None without a
+        change.
+        """
         stages = self._stages
         note = stages.roots.widen(url, target, seed)
         if note:

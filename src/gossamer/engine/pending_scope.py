@@ -61,7 +61,7 @@ class PendingScope:
         self._final = alone
         self._committed_open = 0
         self.activity = 0
-        """Grows with every offered seed, and target of a seed's redirect."""
+        """Number of seeds offered, and of targets of their redirects."""
         self._counts = load(epochs, PENDING_SCOPE, PendingCounts)
         self._regained: list[Link] = []
         self._changed = False

@@ -34,7 +34,7 @@ from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 
 UNANSWERED_S = 30.0
-"""A request for a resource that no page waits for any more counts, after this long, as not answered by its host."""
+"""A request that is ended early, because no page waits for its resource, counts as unanswered after this time."""
 OUTLINK_BYTES_MAX = 65_536
 """Bytes that are read of a page outside the scope, to recognize bot protection, which the status does not show."""
 
@@ -190,7 +190,7 @@ class Pipeline:
                 self._answer(prerequisite, result)
 
     def _receive(self, url: Url, result: Reply | Failure) -> Reply | Failure:
-        """Return a result as the middleware wants it to be seen."""
+        """Pass a reply through the middleware, which may replace it."""
         reply = result.came if isinstance(result, Failure) else result
         if reply is None:
             return result
@@ -287,7 +287,9 @@ class Pipeline:
         return request
 
     def _answer(self, prerequisite: Prerequisite, result: Reply | Failure) -> None:
-        """Pass on the result of a prerequisite fetch, but none that crashed this process: it is no permission."""
+        """Pass on the result of a prerequisite fetch. A document that crashed this process permits nothing: it
+        failed.
+        """
         owner = self._middlewares.of(prerequisite.owner)
         body = b""
         reply = result if isinstance(result, Reply) else result.came
@@ -297,10 +299,10 @@ class Pipeline:
             if self.stages.quarantine.suspects(prerequisite.url.fingerprint):
                 result = Failure("process_crashed", "a process died of it", ip=result.ip)
             else:
-                text = msgspec.structs.replace(result, media_type="text/plain")  # Under any Content-Type.
+                text = msgspec.structs.replace(result, media_type="text/plain")  # Its Content-Type does not matter.
                 content = self.stages.examiner.content(text, prerequisite.url.fingerprint)
                 body = content.body
-                if content.error and body != result.body:  # It breaks off within its coding.
+                if content.error and body != result.body:  # The compressed body ends early.
                     result = msgspec.structs.replace(result, truncated=result.truncated or "unspecified")
         self._ring.answer(prerequisite, body, result, self._clock.now())
 

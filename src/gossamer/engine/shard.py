@@ -23,7 +23,7 @@ Companion = Callable[[], Coroutine[Any, Any, None]]
 LEASES_A_PASS_MAX = 256
 """Visits that are started before the event loop handles its sockets again."""
 LEASES_S_MAX = 0.1
-"""The same in seconds: a robots.txt with thousands of rules that is no longer in memory takes as long to be read."""
+"""The same in seconds: to read a robots.txt with thousands of rules from disk takes about this long."""
 EPOCH_SPAN_MAX = 2
 """Limit of an epoch, as a multiple of the visits or bytes at which a commit is due."""
 HELD_COMMIT_S = 30.0
@@ -38,7 +38,7 @@ IDLE_S_MAX = 1.0
 BEHIND_S = 0.5
 """A shard with all its requests in flight for this long is behind: normally one ends and the next begins earlier."""
 FULL_SHARE = 0.9
-"""Share of the requests permitted that counts as all: some have always just ended."""
+"""Share of the permitted requests that counts as all of them: some have always just ended."""
 DRAIN_POLL_S = 0.2
 """Interval of checks while waiting for visits in flight."""
 
@@ -131,7 +131,7 @@ class CrawlLoop:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether a host is ready for a request and next to all of those permitted are under way."""
+        """Whether a host is ready for a request while nearly all permitted requests are under way."""
         is_full = self.requests >= FULL_SHARE * self.brakes.concurrency
         return is_full and not self.blocker and self._wake_at <= self._clock.now()
 
@@ -151,7 +151,7 @@ class CrawlLoop:
 
     @property
     def out_of_patience(self) -> bool:
-        """Whether everything left waits for longer than `crawl.patience_s`, or has waited so long for the proxy."""
+        """Whether everything left waits for longer than `crawl.patience_s`, or has waited that long for the proxy."""
         patience_s = bound(self._options.patience_s)
         wake_at = self._wake_at
         if self._options.mode == "continuous" or inf in (patience_s, wake_at):

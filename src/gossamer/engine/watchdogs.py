@@ -47,7 +47,7 @@ MEMORY_CALM = 0.95
 REQUESTS_MIN = 8
 """Lower bound of concurrent requests when memory or open files are short."""
 OWN_BYTES_AT_START = 192 << 20
-"""Our own process holds less memory at first; more is of a program that embeds the crawl, which cannot free it."""
+"""Memory of a crawl's own process at first. More belongs to a program that embeds the crawl, which cannot free it."""
 FILES_OF_OUR_OWN = 640
 """Open files in addition to those of requests: up to 512 of the store, and journals, pipes and name servers."""
 FILES_A_REQUEST = 3
@@ -125,7 +125,7 @@ class Brakes:
         """Limits of concurrent requests by holder."""
         self._configured = concurrency
         self.why = ""
-        """Why there are that many requests at once, where the crawl finds out by itself."""
+        """Why this many requests are permitted, if `crawl.concurrency` is `auto`."""
         self.concurrency = concurrency
         """Limit of concurrent requests: as configured, or less if a resource is short."""
         self.unread_max = concurrency

@@ -52,8 +52,8 @@ DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, err
 
 
 def is_mistake(error: BaseException) -> bool:
-    """Say whether an exception that comes out of a component is its mistake, as `SystemExit` and panics of Rust are. An
-    interrupt is one where Ctrl-C raises none, as in a process that takes signals by its event loop.
+    """Say whether an exception raised in a component is the component's mistake, as `SystemExit` and panics of Rust
+    are. So is `KeyboardInterrupt` in a process whose event loop handles signals, since Ctrl-C does not raise it there.
     """
     if isinstance(error, KeyboardInterrupt):
         handler = signal.getsignal(signal.SIGINT)

@@ -272,7 +272,7 @@ def resume_command(directory: str, status: Status) -> tuple[str, str]:
 
 @cache
 def fields_together(how: Together) -> tuple[str, ...]:
-    """Return the fields that are combined in a way when several shards stand as one."""
+    """Return the fields that several shards combine in one way."""
     hints = get_type_hints(Status, include_extras=True)
     metas = ((name, meta) for name, hint in hints.items() for meta in get_args(hint) if isinstance(meta, Meta))
     return tuple(name for name, meta in metas if (meta.extra or {}).get("together") == how)

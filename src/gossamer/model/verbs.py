@@ -40,7 +40,7 @@ class ConflictError(RefusedError):
 
 
 class InvalidError(RefusedError):
-    """No request: a field is missing, unknown, or of another type."""
+    """An invalid request: a field is missing, unknown, or of another type."""
 
     kind: Kind = "invalid"
 
@@ -58,13 +58,13 @@ class VerbTimeoutError(RefusedError):
 
 
 class BusyError(RefusedError):
-    """A request beside too many others."""
+    """A request that came while too many others were under way."""
 
     kind: Kind = "busy"
 
 
 class FailedError(RefusedError):
-    """A request of which a part of ours died."""
+    """A request that failed because a process of ours died."""
 
     kind: Kind = "failed"
 

@@ -41,7 +41,7 @@ class FamilyPart(NamedTuple):
 
 WALKED: Final = FamilyPart("walk", b"pni", "gossamer.stages.frontier.walked")
 LISTED: Final = FamilyPart("walk", b"s", "gossamer.stages.seen.moved")
-"""In a family of its own, older versions could not open the store."""
+"""It shares a family, because older versions cannot open a store with one more."""
 SUBSCRIBED: Final = FamilyPart(
     "websub", b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz", "gossamer.features.revisit.websub"
 )

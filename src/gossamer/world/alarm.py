@@ -79,11 +79,11 @@ class OverrunAlarm:
         self._running = True
 
     def end(self) -> None:
-        """Run to here."""
+        """End a part of the run."""
         self._running = False
 
     def pause(self) -> float:
-        """Run to here; return what the run has spent. Short parts, as of a page in slices, cost it nothing."""
+        """End a part of the run; return what the run has spent. Short parts, such as slices of a page, cost nothing."""
         self._running = False
         spent_s = self._limit_s - (self._ends_s - self._processor_s())
         if spent_s - self._spent_s <= self._limit_s / TICKS:
@@ -119,11 +119,11 @@ class ProcessorLimit:
         self._wall_s = wall_s
 
     def begin(self) -> None:
-        """Run from here."""
+        """Begin a run."""
         self._set(self._limit_s, self._wall_s)
 
     def end(self) -> None:
-        """Run to here."""
+        """End the run."""
         self._set(0.0, 0.0)
 
     def _set(self, limit_s: float, wall_s: float) -> None:

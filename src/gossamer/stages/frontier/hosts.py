@@ -1,4 +1,4 @@
-"""Hosts: the records in memory, with a bound on those that rest."""
+"""Hosts: the records in memory, with a bound on those that are not in use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gossamer.state.store import Store
 HOST_BYTES = 2_000
 """Memory of a host with its record, about (measured; see docs/reference/memory.md)."""
 EVICTIONS_MAX = 4
-"""Hosts that are looked at, to make one leave, for each that comes: more than one, so that a crowd thins out."""
+"""Hosts that are considered for eviction when one is added: more than one, so that a surplus shrinks."""
 
 RESTS_MAX = 4_096
 """Delays without a host's record that move with partitions: the longest ones, 64 KB."""
@@ -73,7 +73,7 @@ class HostTable:
         return host
 
     def reconfigure(self, politeness: Politeness) -> list[Host]:
-        """Treat all hosts by other rules from now on; return those in memory."""
+        """Apply new rules to all hosts; return those in memory."""
         self._politeness = politeness
         for host in self._hosts.values():
             host.rules = politeness.of(host.name)
@@ -84,7 +84,7 @@ class HostTable:
         return self._hosts.values()
 
     def touch(self, host: Host) -> None:
-        """Have the record written with this epoch."""
+        """Mark a host as changed: its record is written with this epoch."""
         if not host.dirty:
             host.dirty = True
             name = host.record.name
@@ -97,7 +97,7 @@ class HostTable:
         return len(self._dirty)
 
     def cut(self) -> Iterable[Host]:
-        """Yield the dirty hosts, and give each one's record to the epoch after its turn."""
+        """Yield the dirty hosts; put the record of each into the open epoch when the next one is requested."""
         dirty = self._dirty
         self._dirty = {}
         records = {}
@@ -120,7 +120,7 @@ class HostTable:
         return host
 
     def recover(self, record: HostRecord) -> int:
-        """Bring a record's delay to what earlier processes left; return the host's fingerprint."""
+        """Extend a record's delay to the one that earlier processes left; return the host's fingerprint."""
         name = record.name
         fingerprint = xxh3_64_intdigest(name.encode())
         rules = self._politeness.of(name)
@@ -133,7 +133,9 @@ class HostTable:
 
     @property
     def unknown_until(self) -> float:
-        """Until when a host waits of which nothing is known; 0 where what earlier processes left is known."""
+        """Until when a host without known contacts waits, if earlier processes left contacts that are missing; else
+        0.
+        """
         unknown_at = self._recovered.unknown_at
         return unknown_at + self._politeness.longest_rest_s(None) if unknown_at else 0.0
 
@@ -145,7 +147,7 @@ class HostTable:
         return dict(nlargest(RESTS_MAX, resting, key=itemgetter(1)))
 
     def learn_delays(self, delays: Mapping[int, float], now: float) -> None:
-        """Take in what another shard's `remaining_delays` returned. Where this process dies too they are not kept."""
+        """Apply another shard's `remaining_delays`. They are lost if this process dies."""
         known = self._recovered.hosts
         known.update({host: max(known.get(host, 0.0), now + left_s) for host, left_s in delays.items()})
 

@@ -1,4 +1,4 @@
-"""Moving: partitions that leave this frontier for another shard's, or come from there, while both go on.
+"""Moving: partitions leave this frontier for that of another shard, or arrive from there, while both crawl.
 
 A run of partitions is frozen first: none of its URLs is leased. When what was leased has come back, it is released:
 memory holds nothing of it any more, and the counts are those of the rest. Its keys are the caller's to move. Where they
