@@ -212,7 +212,7 @@ def _read_status(config: Config, directory: Path) -> dict[str, object]:
 def _status_of(config: Config, directory: Path, shard: int) -> Status:
     with closing(open_stopped(config, directory, shard, config.cluster.workers)) as opened:
         counts = load(opened.store, FRONTIER_COUNTS, QueueCounts)
-        totals, now = opened.totals, WallClock().now()
+        totals = opened.totals
         status = _common(counts, totals, totals.elapsed_s, config)
         status.seeds = seeds_state(totals.seeds, opened.explainer.why)
         status.links_held = links_held_by(opened.url_seen)
@@ -224,7 +224,7 @@ def _status_of(config: Config, directory: Path, shard: int) -> Status:
         status.rejected = {name: count for name, count in opened.rejected.items() if count}
         _tell_rejected(status, totals, config)
         status.traps = trap_lines(opened.traps)
-        status.revisits = whole_facts(opened.revisits, now) if opened.revisits is not None else None
+        status.revisits = whole_facts(opened.revisits, WallClock().now()) if opened.revisits is not None else None
         status.concurrency = config.crawl.concurrency_of(totals.concurrency)
         status.waiting_for = _why_stopped(config, directory, status)
         status.uploads = msgspec.structs.asdict(opened.uploads) if opened.uploads is not None else None

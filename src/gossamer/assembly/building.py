@@ -212,22 +212,17 @@ def ring_of(
     gates = (namer, scope.chain, Middlewares(listed).judge_resource, frontier.control, sessions, others)
     rendering = _rendering(setup, gates, archives, looks, telemetry, epochs)
     middlewares = Middlewares([*listed, rendering.resources] if rendering is not None else listed)
+    protocols = protocol_modules(config, config.operator.user_agent(__version__), clock, spills)
+    isolated = isolation_of(config, setup.home.directory, modules.isolated)
     stages = Stages(
         namer=namer, chain=scope.chain, roots=scope.roots, url_seen=urls.url_seen, prioritizer=prioritizer,
         frontier=frontier, resolver=resolver, excludes=exclusions.excludes, robots=robots, middlewares=middlewares,
-        protocols=(protocols := protocol_modules(config, config.operator.user_agent(__version__), clock, spills)),
-        content_seen=content_seen, examiner=looks, quarantine=quarantine,
-        archive=archives,
-        digest_algorithm=config.archive.digests,
-        history=urls.history,
-        copies=copies_of(config, epochs, content_seen, urls),
-        trapping=scope.trapping,
-        isolated=(isolated := isolation_of(config, setup.home.directory, modules.isolated)),
-        hints=hints or Hints(),
-        ending=recrawl.revisiting if recrawl is not None else BatchEnding(urls, scope.chain, frontier, prioritizer),
-        pending_scope=memory.pending_scope,
-        exchange=others,
+        protocols=protocols, content_seen=content_seen, examiner=looks, quarantine=quarantine, archive=archives,
+        digest_algorithm=config.archive.digests, history=urls.history,
+        copies=copies_of(config, epochs, content_seen, urls), trapping=scope.trapping, isolated=isolated,
+        hints=hints or Hints(), pending_scope=memory.pending_scope, exchange=others,
         rendering=rendering or BrowserRendering(),
+        ending=recrawl.revisiting if recrawl is not None else BatchEnding(urls, scope.chain, frontier, prioritizer),
     )  # fmt: skip
     for one in (resolver, protocols, isolated):
         setup.closing.push_async_callback(one.close)

@@ -78,7 +78,8 @@ class Membership:
         if self._walk is not None:
             self._walk.others = exchange
         self._pending_scope = pending
-        self._clock, self._logs = telemetry.clock, telemetry.logs
+        self._clock = telemetry.clock
+        self._logs = telemetry.logs
         self._counters = counters = telemetry.counters
         self.seeding: Callable[[], bool] = lambda: False
         """Says whether seeds are still to come."""
@@ -162,7 +163,10 @@ class Membership:
         self._pending_scope.set_final(final=orders.scope_final)
         self._follow(orders)
         if orders.paused != self._loop.paused:
-            (self._loop.pause if orders.paused else self._loop.unpause)()
+            if orders.paused:
+                self._loop.pause()
+            else:
+                self._loop.unpause()
         if orders.end == "stopped":
             self._loop.stop()
         elif orders.end:
@@ -196,7 +200,8 @@ class Membership:
         self.moves.cut(now)
         self.exchange.cut(now)
         self._cut_activity = self._activity if not self._loop.in_flight else -1
-        self._pages_cut, self._bytes_cut = self._counters.totals.pages, self._counters.totals.wire_bytes
+        self._pages_cut = self._counters.totals.pages
+        self._bytes_cut = self._counters.totals.wire_bytes
 
     def committed(self, epoch: int) -> None:
         """Note that the epoch is durable."""

@@ -71,7 +71,9 @@ def _check_beginning(config: Config, epochs: Epochs) -> None:
     """
     strategy = config.frontier.strategy
     is_resumed = epochs.number > 1
-    begun = strategy if not is_resumed else "walk" if has_walked(epochs) else "sweep"
+    begun = strategy
+    if is_resumed:
+        begun = "walk" if has_walked(epochs) else "sweep"
     if begun != strategy:
         raise ConfigError(f"frontier.strategy: this crawl began with {begun!r} and keeps it; set it back")
     component = config.components.frontier.rpartition(":")[2].encode()

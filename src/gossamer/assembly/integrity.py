@@ -96,7 +96,11 @@ def refuse_half_scaled(directory: Path) -> None:
 def require_division(home: Home) -> PartitionMap | None:
     """Return the partition map of a crawl, if it has one. Raises ConfigError: it has another number of shards."""
     partitions = PartitionMap.load(home.directory)
-    divided = partitions.shards if partitions is not None else 1 if Home(home.directory).is_there else home.shards
+    divided = home.shards
+    if partitions is not None:
+        divided = partitions.shards
+    elif Home(home.directory).is_there:
+        divided = 1
     if divided != home.shards:
         raise ConfigError(
             f"{home.directory} is divided among {divided} shards, not {home.shards}; "

@@ -72,8 +72,9 @@ def measuring(
     def measure(row: EpochRow) -> EpochRow:
         nonlocal before
         now = counters()
+        came = now.since(before)
+        before = now
         queue = frontier.counts
-        came, before = now.since(before), now
         due = schedule.state.due.before(row.committed_at) if schedule is not None else 0
         return msgspec.structs.replace(row, queued=queue.pending, hosts_with_work=queue.working, due=due, counters=came)
 

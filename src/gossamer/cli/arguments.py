@@ -201,7 +201,9 @@ def _command_for(name: str, known: Collection[str]) -> str:
     from gossamer.config.synonyms import synonyms
 
     found = synonyms().commands.get(name.lower(), "") if "crawl" in known else ""
-    return f"; did you mean {found}?" if found in known else f"; {found}" if found else ""
+    if found in known:
+        return f"; did you mean {found}?"
+    return f"; {found}" if found else ""
 
 
 def meaning(option: str, known: Collection[str]) -> str:

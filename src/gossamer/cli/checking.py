@@ -122,8 +122,8 @@ def _to_go_on(directory: Path, given: Config, request: CrawlRequest) -> tuple[Cr
     config = reopen(directory / "crawl.toml", options=kept, sets=sets)
     if (given.crawl.mode, *_seed_sources(given)) != (config.crawl.mode, *_seed_sources(config)):
         named = " ".join(map(harmless, config.seeds.urls[:SEEDS_SHOWN]))
-        says = f"holds a crawl of other seeds or segments{named and f' ({named})'}"
-        raise ConfigError(f"{directory} {says}; -o DIR starts another")
+        shown = f" ({named})" if named else ""
+        raise ConfigError(f"{directory} holds a crawl of other seeds or segments{shown}; -o DIR starts another")
     return job_of(config, directory, resume=True)._replace(settle=config.limits == begun.limits), config
 
 

@@ -314,7 +314,8 @@ def why_silent(directory: Path) -> str:
         return f"its process {process} is stopped (SIGSTOP, or Ctrl-Z): kill -CONT {process} lets it go on"
     try:
         stalled = json.loads((directory / STALLED).read_bytes())
-        stood_s, where = time.time() - float(stalled["since"]), str(stalled["stack"]).strip().splitlines()
+        stood_s = time.time() - float(stalled["since"])
+        where = str(stalled["stack"]).strip().splitlines()
     except (OSError, ValueError, KeyError, TypeError):
         return "try again"
     at = where[-2].strip() if len(where) > 1 else "somewhere"

@@ -52,8 +52,11 @@ def _parameter(flag: Flag) -> inspect.Parameter:
     names = [f"--{flag.option}", *([f"-{flag.short}"] if flag.short else [])]
     option = Option(*names, help=flag.help, metavar=flag.metavar or None, show_default=False)
     # Numbers come as text: the configuration checks them, wherever they come from.
-    annotation: Any = bool if flag.kind is bool else list[str] | None if flag.many else str | None
-    default = False if flag.kind is bool else None
+    annotation: Any = list[str] | None if flag.many else str | None
+    default = None
+    if flag.kind is bool:
+        annotation = bool
+        default = False
     return inspect.Parameter(
         flag.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, option]
     )

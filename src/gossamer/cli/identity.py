@@ -133,11 +133,18 @@ def _key_path(config: Path | None, key: Path | None) -> Path:
     return Path(named) if named else KEY_FILE
 
 
+def _state_of(key: SigningKey, now: float, *, signs: bool) -> str:
+    if signs:
+        return "signs"
+    if key.begins_at > now:
+        return "later"
+    return "published" if key.is_listed(now) else "expired"
+
+
 def _facts(key: SigningKey, now: float, *, signs: bool) -> dict[str, object]:
-    state = "signs" if signs else "later" if key.begins_at > now else "published" if key.is_listed(now) else "expired"
     times = {"begins_at": key.begins_at, "ends_at": key.ends_at}
     return {
         "keyid": key.id,
-        "state": state,
+        "state": _state_of(key, now, signs=signs),
         **{name: iso_time(at, zone="+00:00") if at else None for name, at in times.items()},
     }

@@ -110,7 +110,7 @@ def mcp(
         require(package, "gossamer mcp")
     from gossamer.console.serving import McpOptions, serve_mcp
 
-    path = directory if directory is not None else folder if folder is not None else Path()
+    path = directory or folder or Path()
     if directory is not None:
         if folder is not None or allow:
             raise ConfigError(f"mcp {directory}: --folder and --allow are for a folder of crawls; leave out DIR")

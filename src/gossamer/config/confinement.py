@@ -104,7 +104,8 @@ def rights_of(config: Config, directory: Path) -> Rights:
         paths = [os.path.abspath(path) for path in _texts(config.value(key))]  # noqa: PTH100 - of no Path is it needed
         if use == "replaced":  # The kernel allows a file, not its path: for a new file its folder must be allowed.
             paths = [str(Path(path).parent) for path in paths]
-        (writes if use == "written" else reads).extend(paths)
+        allowed = writes if use == "written" else reads
+        allowed += paths
     reads += _files_in_rules(config)
     reads += [file for name in own_components(config) if (file := name.rpartition(":")[0]).endswith(".py")]
     reads += [found for name in CERTIFICATE_VARIABLES if (found := os.environ.get(name))]

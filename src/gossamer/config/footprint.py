@@ -65,20 +65,20 @@ def fixed_bytes(config: Config) -> dict[str, int]:
     archive = config.archive
     parts = {
         PROGRAM: BASE_BYTES,
-        "search (search.enabled)": (SEARCH_BYTES + config.search.memory_bytes_max) * config.search.enabled,
+        "search (search.enabled)": SEARCH_BYTES + config.search.memory_bytes_max if config.search.enabled else 0,
         "isolated modules (process.isolated_processes)": (
-            ISOLATED_BYTES * process.isolated_processes * _has_isolated(process)
+            ISOLATED_BYTES * process.isolated_processes if _has_isolated(process) else 0
         ),
         BROWSERS: browser_bytes(config),
-        "the console (console.port)": CONSOLE_BYTES * (config.console.port is not None),
+        "the console (console.port)": CONSOLE_BYTES if config.console.port is not None else 0,
         "uploads (archive.store_uploads_max)": (
-            (archive.store_uploads_max * PARTS_AT_ONCE + 1) * archive.store_part_bytes * bool(archive.store)
+            (archive.store_uploads_max * PARTS_AT_ONCE + 1) * archive.store_part_bytes if archive.store else 0
         ),
         "the store of hosts (state.hosts_store_cache_bytes)": (
-            config.state.hosts_store_cache_bytes * bool(config.state.hosts_store)
+            config.state.hosts_store_cache_bytes if config.state.hosts_store else 0
         ),
         "counts of links (frontier.importance_bytes)": (
-            config.frontier.importance_bytes * (config.frontier.priority == "in_links")
+            config.frontier.importance_bytes if config.frontier.priority == "in_links" else 0
         ),
         f"filters of seen URLs (seen.expected_urls = {config.seen.expected_urls:,})": config.seen.filter_bytes,
     }

@@ -353,8 +353,9 @@ def _quote(text: str, error: ValueError) -> str:
         return ""
     key, bracket, value = found.groups()
     value = value.strip()
-    truth = _TRUTHS.get(value.lower(), value.lower())
-    written = truth if truth in ("true", "false") else '"…"' if _HIDDEN.search(key) else to_toml(value)
+    written = _TRUTHS.get(value.lower(), value.lower())
+    if written not in ("true", "false"):
+        written = '"…"' if _HIDDEN.search(key) else to_toml(value)
     return f"; write {key} = " + (f"[{written}]" if "[" in bracket else written)
 
 

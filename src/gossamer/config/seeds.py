@@ -206,7 +206,8 @@ def local_names(file: Path) -> frozenset[str]:
     public: set[str] = set()
     for line in lines:
         address, *names = line.partition("#")[0].split() or [""]
-        (private if is_private(address) else public).update(name.lower().rstrip(".") for name in names)
+        found = private if is_private(address) else public
+        found.update(name.lower().rstrip(".") for name in names)
     return frozenset(private - public)
 
 
@@ -223,12 +224,11 @@ class Visitable:
 
     def which(self, urls: Sequence[Url | None]) -> list[bool]:
         """Say of each whether it may be visited; None may not."""
-        return [
-            may and url is not None and url.text.startswith(self._schemes)
-            for host, group in groupby(urls, _host)
-            for may in (self._may(host),)
-            for url in group
-        ]
+        visitable: list[bool] = []
+        for host, group in groupby(urls, _host):
+            may = self._may(host)
+            visitable += [may and url is not None and url.text.startswith(self._schemes) for url in group]
+        return visitable
 
     def _may(self, host: str) -> bool:
         private = is_private(host) or host in self._local

@@ -124,32 +124,17 @@ class DocumentReader:
     async def read(self, lease: VisitLease, reply: Reply, *, is_slow: bool) -> None:
         """Examine a document, conclude it and follow its links. `is_slow` is the result of `may_be_slow`."""
         stages = self._stages
-        isolated = stages.isolated
-        rendering = stages.rendering
         link_type = _link_type(lease)
-        is_asked = isolated.wants(reply.media_type, link_type)
-        if not (rendering.is_on or is_asked or stages.quarantine.suspects(lease.url.fingerprint)):
+        is_asked = stages.isolated.wants(reply.media_type, link_type)
+        if stages.rendering.is_on or is_asked or stages.quarantine.suspects(lease.url.fingerprint):
+            examined = await self._read_alone(lease, reply, is_asked=is_asked)
+            if examined is None:
+                return
+        else:
             page = FetchedPage(lease, reply, is_slow, self._examining(lease.url, reply, link_type))
             if await self._read_with_others(page) or not page.is_read:
                 return
             examined = page.examined
-        else:
-            if is_asked:
-                await self._wait_turn(lease.url, isolated.enter(), parks=isolated.is_full)
-                try:
-                    if self.is_late():
-                        return
-                    examined = await self._examine(lease, reply, is_asked=True)
-                finally:
-                    isolated.leave()
-            else:
-                examined = await self._examine(lease, reply, is_asked=False)
-            if self.is_late():
-                return
-            if rendering.is_on and not examined.died:
-                examined = await self._render(lease, reply, examined, is_asked=is_asked)
-                if self.is_late():
-                    return
         if len(examined.findings.links) >= LINKS_AT_ONCE:
             await self._conclude_in_slices(lease, reply, examined)
             return
@@ -256,6 +241,22 @@ class DocumentReader:
         return (yield from examine(reply, url.fingerprint, link_type, is_left))
 
     # ---- alone
+
+    async def _read_alone(self, lease: VisitLease, reply: Reply, *, is_asked: bool) -> Examined | None:
+        """Examine a page that other processes or a browser read, too; None if the crawl is ending."""
+        isolated = self._stages.isolated
+        if is_asked:
+            await self._wait_turn(lease.url, isolated.enter(), parks=isolated.is_full)
+        try:
+            if self.is_late():
+                return None
+            examined = await self._examine(lease, reply, is_asked=is_asked)
+        finally:
+            if is_asked:
+                isolated.leave()
+        if self._stages.rendering.is_on and not examined.died and not self.is_late():
+            examined = await self._render(lease, reply, examined, is_asked=is_asked)
+        return None if self.is_late() else examined
 
     async def _wait_turn(self, url: Url, turn: Awaitable[None], *, parks: bool) -> None:
         """Wait until a page may be read. If it must wait, its host is parked meanwhile: otherwise waiting pages of one

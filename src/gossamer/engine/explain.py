@@ -156,7 +156,8 @@ def _read_for_rules(robots: RobotsRecord) -> dict[str, object]:
         parts.append(f"{said}, in force until {_instant(robots.expires_at)} or until it is read again")
         answer["fetched_at"] = _instant(robots.fetched_at)
     if robots.failures:
-        parts.append(f"{counted(robots.failures, 'failure')}{' since' * ('fetched_at' in answer)}: {robots.error}")
+        since = " since" if "fetched_at" in answer else ""
+        parts.append(f"{counted(robots.failures, 'failure')}{since}: {robots.error}")
         answer["next_due"] = _instant(robots.retry_at)
     return answer | {"reason": "; ".join(parts)}
 

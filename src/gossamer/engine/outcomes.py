@@ -175,10 +175,13 @@ class Outcomes:
         self._conclude(lease, visited, now)
         if not self._middlewares.leads_on(lease.url, reply):
             return []
-        kept = visit.link_type in (EMBED, *ANNOUNCING)
+        keeps_type = visit.link_type in (EMBED, *ANNOUNCING)
         if visit.link_type == SITEMAP_FILE:
-            kept = stages.hints.leads_to(visit.url, target)
-        kind = visit.link_type if kept else "redirect" if seed else stages.chain.effective_type("redirect", target)
+            keeps_type = stages.hints.leads_to(visit.url, target)
+        if keeps_type:
+            kind = visit.link_type
+        else:
+            kind = "redirect" if seed else stages.chain.effective_type("redirect", target)
         link = Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, seed)
         if kind == SITEMAP_FILE and stages.hints.redirected(visit.url, target):
             self.read_again([link], now)

@@ -408,7 +408,8 @@ class CrawlLoop:
             wait_s = min(wait_s, max(self._time_s_max - self.elapsed_s(), 0.0))
         await wait_at_most(wait_s, self._wake.wait())
         if self._has_spare:
-            self._has_spare, self._spare_at = False, self._clock.now()
+            self._has_spare = False
+            self._spare_at = self._clock.now()
 
     async def _drain(self) -> None:
         """Wait for visits in flight, for a bounded time, unless the stop is immediate."""

@@ -148,8 +148,11 @@ class Recorder:
     def reply_row(visit: Visit, reply: Reply, outcome: str) -> PageRow:
         """Return the row of an attempt that got a reply."""
         row = attempt_row(visit, outcome, reply.started_at)
-        row.status, row.media_type, row.charset = reply.status, reply.media_type, reply.charset
-        row.wire_bytes, row.body_bytes = reply.wire_bytes, reply.body_bytes
+        row.status = reply.status
+        row.media_type = reply.media_type
+        row.charset = reply.charset
+        row.wire_bytes = reply.wire_bytes
+        row.body_bytes = reply.body_bytes
         row.truncated = reply.truncated
         row.ip = reply.ip
         row.fetch_s = reply.fetch_s

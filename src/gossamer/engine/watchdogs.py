@@ -377,7 +377,8 @@ class Watchdogs:
     def _look_at_files(self, now: float) -> None:
         gauges = self.gauges
         machine = self._machine
-        gauges.open_files, gauges.open_files_max = machine.open_files(), machine.open_files_max()
+        gauges.open_files = machine.open_files()
+        gauges.open_files_max = machine.open_files_max()
         most = gauges.open_files_max * self._options.files_share_max
         if gauges.open_files > most:
             fewer = max(REQUESTS_MIN, self._brakes.concurrency * 3 // 4)

@@ -110,7 +110,9 @@ def _trend(status: Status) -> str:
     now = fmean(course[-TREND_POINTS:])
     before = fmean(course[-2 * TREND_POINTS : -TREND_POINTS])
     change = (now - before) / max(now, before, 1e-9)
-    return "steady" if abs(change) < TREND_MIN else "rising" if change > 0 else "falling"
+    if abs(change) < TREND_MIN:
+        return "steady"
+    return "rising" if change > 0 else "falling"
 
 
 def _limit(status: Status) -> str:

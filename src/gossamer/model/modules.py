@@ -49,7 +49,8 @@ class ModuleCounts(msgspec.Struct):
         self.timeouts += other.timeouts
         self.died += other.died
         self.found += other.found
-        self.error, self.url = self.error or other.error, self.url or other.url
+        self.error = self.error or other.error
+        self.url = self.url or other.url
 
     def says(self, name: str) -> str:
         """Return a sentence about a module that failed; empty for one that did not."""

@@ -231,7 +231,8 @@ def refusal(what: str, error: Exception) -> OSError:
     said = " ".join(str(error).partition(" The file ")[0].split())
     number = next((number for number in NO_ROOM if os.strerror(number) in said), errno.EIO)
     is_damaged = number == errno.EIO and any(word in said for word in _UNREADABLE)
-    return (DamagedStoreError if is_damaged else OSError)(number, f"{what}: {said}")
+    kind = DamagedStoreError if is_damaged else OSError
+    return kind(number, f"{what}: {said}")
 
 
 def _redo_key(epoch: int, number: int) -> bytes:

@@ -120,7 +120,10 @@ def remove_new(path: Path, missing: Sequence[Path], before: Iterable[str]) -> No
     """Remove what was made since `there_before` returned `missing` and `before`."""
     for name in {one.name for one in path.iterdir()} - set(before):
         new = path / name
-        shutil.rmtree(new) if new.is_dir() and not new.is_symlink() else new.unlink()
+        if new.is_dir() and not new.is_symlink():
+            shutil.rmtree(new)
+        else:
+            new.unlink()
     with suppress(OSError):  # Another program has put something there.
         for made in missing:
             made.rmdir()

@@ -18,6 +18,7 @@ from xxhash import xxh3_64_intdigest
 
 from gossamer.model.standing import BudgetFacts, Standing
 from gossamer.model.visits import Contact
+from gossamer.model.words import counted
 from gossamer.ports import HostPrioritizer
 from gossamer.stages.frontier.accounts import (
     ACCOUNT_BYTES,
@@ -67,7 +68,7 @@ class Budget(msgspec.Struct, frozen=True):
     def limit_reached(self, pages: int, wire_bytes: int, time_s: float) -> str:
         """Return the limit that is used up, for people; empty if none is."""
         if pages + 1 > self.pages:  # A part of a page is none.
-            return f"{int(self.pages)} page{'s' * (int(self.pages) != 1)}"
+            return counted(int(self.pages), "page")
         if wire_bytes >= self.wire_bytes:
             return f"{int(self.wire_bytes)} bytes"
         if time_s >= self.time_s:
@@ -161,7 +162,8 @@ class Budgets:
         had_sites = self._has_site_budgets and not is_new
         self._options = options
         self._round.options = _hash_of(options)
-        self._host_budget, self._site_budget = host_budget(options, ""), site_budget(options, "")
+        self._host_budget = host_budget(options, "")
+        self._site_budget = site_budget(options, "")
         self._has_site_budgets = had_sites or _has_site_budgets(options)
         for host in hosts:
             if host.leased and is_new:
@@ -188,7 +190,8 @@ class Budgets:
         """Return whether a host's next URL may be leased now."""
         site = self._site(host) if self._has_site_budgets or self._reputation is not None else None
         factor = self._growth(site.account) if site is not None else 1.0
-        budget = (host_budget(self._options, host.name) if self._options.overrides else self._host_budget).grown(factor)
+        budget = host_budget(self._options, host.name) if self._options.overrides else self._host_budget
+        budget = budget.grown(factor)
         if budget.is_set:
             answer = _verdict(budget, self._current(self._host(host)), host.leased)
             if answer:

@@ -21,7 +21,7 @@ from typing import Literal
 
 from gossamer.model.standing import OriginFacts
 from gossamer.model.visits import Contact, shorten_wait
-from gossamer.model.words import duration
+from gossamer.model.words import counted, duration
 from gossamer.stages.frontier.host import Host
 from gossamer.stages.frontier.options import FrontierOptions
 from gossamer.stages.frontier.politeness import SAMPLES, Politeness, grown_s
@@ -392,7 +392,7 @@ def _note_failure(
     elif (no_answers or not is_robots) and 0 < options.unanswered_failures_max <= one.failures:
         one.closed = f"it never answered: {contact.error} ({one.failures} attempts)"
     elif not is_robots:
-        one.reason = f"it never answered: {contact.error} ({one.failures} attempt{'s' * (one.failures > 1)})"
+        one.reason = f"it never answered: {contact.error} ({counted(one.failures, 'attempt')})"
         if failed_s >= options.unanswered_s_max:
             one.closed = f"it never answered: {contact.error} ({one.failures} attempts within {failed_s:.0f} s)"
         grown = grown_s(options.retry_s_first, one.failures, options.retry_s_max)

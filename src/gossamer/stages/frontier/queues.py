@@ -275,7 +275,9 @@ class Queues:
         record = host.record
         for level, queue in record.levels.items():
             self.by_level[level_of(level)] -= queue.pending
-        record.levels, record.due, record.revisits = {}, host.leased, host.revisits_leased
+        record.levels = {}
+        record.due = host.leased
+        record.revisits = host.revisits_leased
         record.plain = record.other = 0
         record.origins = None
         self.forget_window(host)

@@ -78,7 +78,8 @@ class Remembered:
         if self.now < memory.at + self._errors_s_max:
             record.backoffs = memory.backoffs
             record.closed = memory.closed
-            record.answered, record.origins = memory.answered, memory.origins
+            record.answered = memory.answered
+            record.origins = memory.origins
 
     def keep(self, record: HostRecord, partition: int) -> None:
         """Store the state of a host."""
