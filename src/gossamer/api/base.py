@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gossamer.api.feeding import check_segments
-from gossamer.api.given import NamesWhatIsMeant, check_keywords, require_callable, require_config, seeds_of
+from gossamer.api.given import SuggestsAttributes, check_keywords, require_callable, require_config, seeds_of
 from gossamer.api.page import wait_for_end
 from gossamer.api.verbs import Asking
 from gossamer.assembly.home import IMPORTS, refuse_maintained
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gossamer.engine.logs import Logs
 
 
-class BaseCrawler(NamesWhatIsMeant, ABC):
+class BaseCrawler(SuggestsAttributes, ABC):
     """A crawl that is run once. As a context it runs until the context ends."""
 
     _others = "crawler"

@@ -129,7 +129,7 @@ class Callbacks:
         prerequisites = self._hubs.due(clock.now())
         if not prerequisites:
             return
-        await self._ring.loop.commit()  # Hubs learn no address that we might forget.
+        await self._ring.loop.commit()  # A hub must learn no address that could be forgotten.
         for prerequisite in prerequisites:
             if not hosts.run_prerequisite(prerequisite, clock.now()):
                 failure = Failure("host_closed", "the hub's host is closed")

@@ -463,11 +463,11 @@ class ClusterCrawler(BaseCrawler):
         }
         for answers in (queries, setting):
             own |= {name: getattr(answers, name) for name in VERBS if hasattr(answers, name)}
-        # What is not answered here goes to each shard.
+        # All other verbs go to each shard.
         return accept_fields({name: own.get(name) or self._for_all(name) for name in VERBS})
 
     def _soon(self, state: str) -> dict[str, object]:
-        """Return the last status, of a state that the shards have from now on; what ends goes on ending."""
+        """Return the last status with the state that the shards are changing to; a stopping crawl stays `stopping`."""
         return {**self._status, "state": "stopping" if self._stop else state, "waiting": None, "waiting_for": ""}
 
     async def _pause(self, _: Nothing, *, paused: bool = True) -> object:

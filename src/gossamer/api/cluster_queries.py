@@ -98,7 +98,7 @@ class ClusterSetting:
         return await self._set(lambda: assignments)
 
     async def host(self, request: verbs.HostSettings) -> object:
-        """Change what is agreed with one host."""
+        """Change the settings of one host."""
         return await self._set(lambda: [for_host(self._config(), request.host, request.values)])
 
     async def _set(self, assigned: Callable[[], Sequence[str]]) -> object:

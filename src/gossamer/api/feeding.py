@@ -128,7 +128,7 @@ class Feeding:
     async def take_next(self) -> bool:
         """Take in the first segment by name of the directory that is watched; say whether there was one.
 
-        It is renamed once the commit knows that all of it is in the queue. What cannot be read is renamed, too.
+        It is renamed once a commit has all its URLs in the queue. A file that cannot be read is renamed, too.
         """
         path = self._waiting()
         if path is None:
@@ -219,7 +219,7 @@ REMAINDER = "remainder.parquet"
 
 
 def remainder_of(home: Home) -> Path:
-    """Return the path of the segment that a shard leaves: each of several has its own."""
+    """Return the path of the segment that a shard leaves; each of several shards has its own."""
     return home.directory / (REMAINDER if home.shards == 1 else f"remainder-{home.shard:03d}.parquet")
 
 
@@ -233,8 +233,8 @@ def write_remainder(
     path: Path, config: Config, store: Store, name_url: NameUrl, others: list[Left],
     url_seen: UrlSeen,
 ) -> int:  # fmt: skip
-    """Write to `path` what the last commit has in its queues, and of `others` what this crawl never saw, and return how
-    many URLs that is; where nothing is left there is no file. Blocks, for a thread: about 10 µs a URL; memory does not
+    """Write to `path` the URLs in the queues of the last commit, and those of `others` that this crawl never saw;
+    return their number. If there are none, there is no file. Blocks, for a thread: about 10 µs a URL; memory does not
     grow.
 
     Raises:

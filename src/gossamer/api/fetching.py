@@ -1,4 +1,4 @@
-"""Fetching: one page as a crawl fetches it, with what the crawl would do with its links. Nothing of it is kept."""
+"""Fetching: one page as a crawl fetches it, with what the crawl would do with its links. Nothing is saved."""
 
 from __future__ import annotations
 

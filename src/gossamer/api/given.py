@@ -20,7 +20,7 @@ from gossamer.model.errors import ConfigError
 Call = TypeVar("Call", bound=Callable[..., object])
 
 
-class NamesWhatIsMeant:
+class SuggestsAttributes:
     """Base of classes whose error about a missing attribute names ours, if other libraries use that name for it."""
 
     _others: ClassVar[str]

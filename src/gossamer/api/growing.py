@@ -106,7 +106,7 @@ async def keep_copies(
             is_told = True
             continue
         is_told = False
-        with suppress(ConnectionError):  # The coordinator is restarting: it will ask again.
+        with suppress(ConnectionError):  # The coordinator is restarting, and will ask again.
             await engine.call("note_copy", version=moves.version, shards=moves.shards)
 
 

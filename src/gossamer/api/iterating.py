@@ -12,7 +12,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
 from gossamer.api.crawler import Crawler
-from gossamer.api.given import NamesWhatIsMeant, directory_of, with_options
+from gossamer.api.given import SuggestsAttributes, directory_of, with_options
 from gossamer.api.page import CrawledPage
 from gossamer.config import Config
 from gossamer.config.flags import Options
@@ -27,7 +27,7 @@ END_S_MAX = 10.0
 """Longest wait for the thread of a crawl that has ended."""
 
 
-class Tables(NamesWhatIsMeant):
+class Tables(SuggestsAttributes):
     """The tables of a crawl, running or not, as they are at its last commit."""
 
     _others = "crawl"
@@ -51,7 +51,7 @@ class Tables(NamesWhatIsMeant):
         return Table(self.directory, name)
 
 
-class Table(NamesWhatIsMeant):
+class Table(SuggestsAttributes):
     """One table of a crawl. Each call reads the whole table into memory."""
 
     _others = "table"

@@ -92,7 +92,7 @@ class ShardLife:
                 end = await shard.ring.loop.run(self.companions, self._more_to_come)
                 await self.finish()
                 await self._save_remainder(end)
-                for task in tasks:  # Until here it can be asked: large files take a while to finish.
+                for task in tasks:  # It answers requests until here: large files take a while to finish.
                     task.cancel()
         finally:
             await shard.outputs.followers.wait()  # The directory is unlocked next.
@@ -114,7 +114,7 @@ class ShardLife:
         else:
             remainder_of(shard.kept.home).unlink(missing_ok=True)
             if ended == "low_water":
-                shard.ring.frontier.count_anew()  # This run fetches the remainder.
+                shard.ring.frontier.reset_hosts_most()  # This run fetches the remainder.
             await retry_logins(shard.ring, counters.totals.logins, controls.telemetry.clock)
         await self.seeding.prepare()
 
@@ -128,7 +128,7 @@ class ShardLife:
         commit = shard.kept.committer.commit
         outputs = shard.outputs
         outputs.archives.close()
-        shard.kept.committer.on_durable = ignore  # What follows commits files alone: rows of that would begin new logs.
+        shard.kept.committer.on_durable = ignore  # Rows of the following commits would begin new logs.
         await commit()
         is_saved = True
         while (task := await outputs.followers.step()) is not None:

@@ -54,7 +54,7 @@ def recent_of_all(answers: Sequence[object], after: int, most: int) -> dict[str,
 
 
 class Looking:
-    """Answers for a running shard. It keeps attempts from the first request on: without requests it costs nothing."""
+    """Answers for a running shard. It keeps attempts from the first request for them on, and costs nothing before."""
 
     def __init__(self, directory: Path, telemetry: Telemetry) -> None:
         self._directory = directory

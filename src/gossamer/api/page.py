@@ -8,7 +8,7 @@ from functools import cached_property
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from gossamer.api.given import NamesWhatIsMeant
+from gossamer.api.given import SuggestsAttributes
 from gossamer.model import pages
 from gossamer.model.links import Found
 from gossamer.model.pages import PageRow, Visited
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NOT_ENTERED: Final = "iterate inside `async with`: async with Crawler(...) as crawler: async for page in crawler: ..."
 
 
-class CrawledPage(NamesWhatIsMeant):
+class CrawledPage(SuggestsAttributes):
     """One finished attempt: the row of `pages`, and the content while it is in memory."""
 
     _others = "page"

@@ -120,7 +120,7 @@ class Vault:
         for path in list(state.iterdir()) if state.exists() else []:
             if path.is_dir():
                 shutil.rmtree(path)
-            elif path.name != "lock":  # We hold it.
+            elif path.name != "lock":  # This process holds it.
                 path.unlink()
         if saved is None:
             self.restored = "starts from the beginning: it was lost before its first checkpoint"

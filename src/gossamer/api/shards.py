@@ -41,7 +41,7 @@ REFUSED: Final[Mapping[str, tuple[Callable[[Config], bool], str]]] = {
         "notices are for one worker; leave out --workers, or set webmention.enabled=false",
     ),
 }
-"""Options that exclude several shards: when they do, and the remedy. docs/how-to/cluster.md has the reasons."""
+"""Options that do not work with several shards: when, and the remedy. docs/how-to/cluster.md has the reasons."""
 
 
 def check_several(config: Config) -> None:

@@ -98,7 +98,7 @@ class Commands:
         return msgspec.structs.asdict(added)
 
     async def exclude(self, request: verbs.ExcludeHosts) -> object:
-        """Leave hosts alone from now on, all or none; what is queued for them ends as `excluded` in its turn."""
+        """Exclude hosts from now on, all or none; their queued URLs end as `excluded` in their turn."""
         try:
             HostSet(request.hosts)
         except ConfigError as error:
@@ -125,7 +125,7 @@ class Commands:
         return await self._change(self._setting.set(assignments))
 
     async def host(self, request: verbs.HostSettings) -> object:
-        """Change what is agreed with one host; durable when the answer comes."""
+        """Change the settings of one host; durable when the answer comes."""
         return await self._change(self._setting.set_host(request.host, request.values))
 
     async def _change(self, setting: Awaitable[list[KeyChange]]) -> object:

@@ -94,7 +94,7 @@ def _to_begin(directory: Path, config: Config, spool: Spool) -> tuple[CrawlJob, 
         if config.seeds.file in STANDARD_INPUT or Path(config.seeds.file).is_fifo():
             config = _spool_seeds(config, directory, spool)
         else:
-            _look_at(config)
+            _check_files(config)
         make_writable(directory)
         job = job_of(config, directory, seeds=config.seeds.urls)
     except BaseException:
@@ -103,7 +103,7 @@ def _to_begin(directory: Path, config: Config, spool: Spool) -> tuple[CrawlJob, 
     return job._replace(missing=tuple(map(str, missing)), before=tuple(before)), config
 
 
-def _look_at(config: Config) -> None:
+def _check_files(config: Config) -> None:
     check_lists(config)
     check_seeds(config)
 
@@ -190,7 +190,7 @@ def _spool_seeds(config: Config, directory: Path, spool: Spool) -> Config:
             raise ConfigError(f"{what}; see that a program writes them there, or name a file") from error
     config = replace(config, seeds=replace(config.seeds, file=str(file)))
     try:
-        _look_at(config)
+        _check_files(config)
     except ConfigError as error:  # The copy goes; messages name where the lines came from.
         raise ConfigError(str(error).replace(str(file), source)) from error
     return config

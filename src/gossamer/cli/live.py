@@ -167,7 +167,7 @@ def _lines(status: Status, bars: int) -> list[tuple[str, Text]]:
 
 
 def _outcomes(status: Status, columns: int) -> Text:
-    """Return a bar of what was fetched, what was answered otherwise, and what was not fetched; with the first two."""
+    """Return a bar of pages fetched, other successes and failures, and the counts of the successful outcomes."""
     found = {name: n for name, n in status.outcomes.items() if n}
     total = sum(found.values())
     if not total:

@@ -130,7 +130,7 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
         return Exit.INTERRUPTED
     except BrokenPipeError:
         return Exit.FINISHED
-    except SystemExit as error:  # What typer makes of a reader that has seen enough, as in `| head`.
+    except SystemExit as error:  # typer raises this if a reader went away, as in `| head`.
         if isinstance(error.__context__, BrokenPipeError):
             return Exit.FINISHED
         raise

@@ -244,7 +244,7 @@ def _scale_while_running(directory: Path, workers: int) -> bool:
         try:
             answer = cast("dict[str, object]", ask(directory, "scale", {"workers": workers}))
         except NoCrawlRunsError:
-            # One that starts, also after it was killed, will answer: to stop it now would leave nothing to scale.
+            # A crawl that starts, also after a kill, will answer. Stopped now, it would leave nothing to scale.
             waited_s = time.monotonic() - began_at
             if waited_s > START_S_MAX or not is_held(directory):
                 return False

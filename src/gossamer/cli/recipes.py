@@ -181,7 +181,7 @@ def run_recipe(
     for form, target in targets.items():
         from gossamer.api.views import export_of
 
-        if not target.exists():  # Else a run that was killed between two exports has made it.
+        if not target.exists():  # A run that was killed between two exports may have made it.
             export_of(directory, form, target)
         echo(f"Output: {harmless(target)}")
     return status

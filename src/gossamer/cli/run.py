@@ -68,7 +68,7 @@ async def drive(crawler: Crawler | ClusterCrawler, progress: Progress) -> str:
             ended = await crawler.run()
             watching.cancel()
     except BaseExceptionGroup as failed:
-        raise failed.exceptions[0] from None  # The group is ours; what it holds is the crawl's own.
+        raise failed.exceptions[0] from None  # The crawl's error, without the group around it.
     finally:
         for number in SIGNALS:
             loop.remove_signal_handler(number)

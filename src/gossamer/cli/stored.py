@@ -21,9 +21,9 @@ READING = STATE_ONLY | {"changes", "export", "mcp", "rank", "report", "sample", 
 
 @contextmanager
 def with_local(arguments: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Give the words of a command with a crawl's directory in place of the URI of its checkpoints, while the context
-    lasts: its state and tables are brought there. WARC files stay in the store, of which readers fetch ranges, unless
-    a package of whole files is made. `--set` gives the options of the store.
+    """Yield the words of a command with a crawl's directory in place of the URI of its checkpoints. For the context,
+    its state and tables are copied there. WARC files stay in the store, and readers fetch ranges of them, unless whole
+    files are packaged. `--set` gives the options of the store.
 
     Raises:
         ConfigError: there is no checkpoint.

@@ -27,7 +27,7 @@ from gossamer.world.files import write_whole
 commands = Typer()
 EVENTS = ("appeared", "changed", "vanished", "field")
 OVERLAP_S = 600.0
-"""A visit may be committed so long after it began: for that long changes are compared with those that were reported."""
+"""Longest time from the begin of a visit to its commit: changes of this time are compared with those reported."""
 SEND_S_MAX = 30.0
 PENDING_MAX = 10_000
 """Changes held for a receiver that fails; the oldest are dropped."""
@@ -168,7 +168,7 @@ class Reports:
                     self._seen[known] = one.at
                     found.append(change)
         except (ConfigError, CrawlFailedError, OSError):
-            pass  # Files are made, renamed or converted just now: the next look sees them.
+            pass  # Files are being made, renamed or converted: the next look sees them.
         if found:
             newest = datetime.fromisoformat(str(found[-1]["at"])) - timedelta(seconds=OVERLAP_S)
             self._since = max(self._since, newest)

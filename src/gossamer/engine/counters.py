@@ -169,10 +169,10 @@ class CrawlCounters:
         """Requests of this process that brought bytes, and those that brought none."""
         self.unanswered = 0
         self.unanswered_since = 0.0
-        """Number of last requests, of all hosts, that brought no byte, and when the first of them ended."""
+        """Requests in a row, of all hosts, that brought no byte, and when the first of them ended."""
         self.proxy_failing_since = self.proxy_failed_at = 0.0
         self.proxy_error = ""
-        """When the proxy failed first after the last request that it passed on, when last, and why; empty: never."""
+        """First and last failure of the proxy since a request got past it, and the last error; empty: none."""
         self.proxies_out: dict[str, str] = {}
         """Proxies of a pool that are left out, and why."""
         self.others_pass = False

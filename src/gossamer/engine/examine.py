@@ -133,7 +133,7 @@ class Examiner:
         return self.content(reply, fingerprint).body
 
     def content(self, reply: Reply, fingerprint: int) -> Content:
-        """Return the same with the error, if a part of the content is missing."""
+        """As `decode`, with the error if a part of the content is missing."""
         try:
             self._slots.name(reply.url)
             self._slots.enter(0, fingerprint, _DECODE, self._clock.now())

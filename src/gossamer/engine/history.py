@@ -90,7 +90,7 @@ class PageHistory:
     async def queue_again(
         self, keys: tuple[bytes, bytes], meant: Callable[[PageRecord], bool], namer: Namer, add: Callable[[Link], None]
     ) -> None:
-        """Queue URLs again that have ended and are meant. About 3 µs for each record in the range of keys."""
+        """Queue the ended URLs again for which `meant` is true. About 3 µs for each record in the range of keys."""
         begin, end = keys
         while True:
             records = list(islice(self._epochs.scan("page", begin, end), SCANNED_A_SLICE))

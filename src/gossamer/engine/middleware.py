@@ -104,7 +104,7 @@ def _handlers(
 
 
 class Prerequisites:
-    """Hands the results of prerequisite fetches to their owners, and makes the next ones that these want."""
+    """Hands the results of prerequisite fetches to their owners, and makes the next fetches that these return."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class Prerequisites:
                 self._control.unpark(waiting, now)
 
     def _run(self, prerequisite: Prerequisite, now: float) -> bool:
-        """Make a prerequisite fetch, and have its origin wait, but not the other origins of its host."""
+        """Make a prerequisite fetch. Its origin waits, but not the other origins of its host."""
         if not prerequisite.is_about_origin:
             return self._control.run_prerequisite(prerequisite, now)
         if self._exchange.has(prerequisite.url):

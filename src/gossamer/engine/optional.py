@@ -1,4 +1,4 @@
-"""Optional: what a crawl may do without, as the engine uses it, and its substitutes where it is off."""
+"""Optional: parts that a crawl may lack, as the engine uses them, and their substitutes if they are off."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Isolation(Protocol):
 
     @property
     def is_full(self) -> bool:
-        """Whether the next page has to wait before it is decoded."""
+        """Whether the next page must wait before it is decoded."""
 
     async def enter(self) -> None:
         """Wait until one more page may be decoded. `leave` follows in any case."""

@@ -130,7 +130,7 @@ class Set(VerbRequest, frozen=True):
 
 
 class HostSettings(VerbRequest, frozen=True):
-    """What is agreed with one host; null: as for all."""
+    """Settings of one host; null: as for all hosts."""
 
     host: Annotated[Text, Meta(description="Its name, as in a URL.")]
     values: Annotated[dict[str, Any], Meta(min_length=1, description="delay_s, per_host, pages.")]

@@ -144,10 +144,10 @@ class Frontier:
 
     @property
     def hosts_most(self) -> int:
-        """Maximum of `hosts_left` since `count_anew`, over all runs."""
+        """Maximum of `hosts_left` since `reset_hosts_most`, over all runs."""
         return max(self.index.hosts_most, self.strategy.hosts)
 
-    def count_anew(self) -> None:
+    def reset_hosts_most(self) -> None:
         """Reset `hosts_most`."""
         self.index.hosts_most = self.index.hosts
 
@@ -422,8 +422,8 @@ class Frontier:
         site_gate = self._bench.site_gate(host.site) if host.site is not None else ""
         budget = self.ledger.options
         budgets = self._budgets
-        stands = budgets.facts(url) if budgets is not None and budget.is_set else None
-        return facts_of(self._epochs, url, host, site_gate, budget, stands)
+        usage = budgets.facts(url) if budgets is not None and budget.is_set else None
+        return facts_of(self._epochs, url, host, site_gate, budget, usage)
 
     def is_leased(self, url: Url) -> bool:
         """Say whether a URL is leased now."""

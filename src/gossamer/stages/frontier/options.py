@@ -165,7 +165,7 @@ class FrontierOptions(Section, frozen=True):
 
 
 class HostOverride(Section, frozen=True):
-    """What is agreed with one host; what is not given is as for all."""
+    """Settings of one host; a key that is not given is as for all hosts."""
 
     delay_s: Annotated[
         float | None,
@@ -196,7 +196,7 @@ def _require_host_or_site(key: str) -> None:
 
 
 class BudgetOverride(Section, frozen=True):
-    """One host's or site's own budget; what is not given is as for all."""
+    """Budget of one host or site; a limit that is not given is as for all."""
 
     pages: Annotated[int | None, Key("Requests for its URLs in a round", ge=1)] = None
     bytes: Annotated[int | None, Key("Bytes received from it in a round", ge=1)] = None

@@ -174,12 +174,12 @@ def facts_of(
     host: Host | None = None,
     site_gate: str = "",
     budget: BudgetOptions | None = None,
-    stands: BudgetFacts | None = None,
+    usage: BudgetFacts | None = None,
     split: frozenset[str] = frozenset(),
 ) -> HostFacts:
     """Return the facts of a URL's host, and when the URL itself is due. A pass over the host's due URLs.
 
-    `budget` are the budgets, `stands` their current use; None: as of the last commit. `split` are sites whose hosts
+    `budget` are the budgets, `usage` is their current use; None: as of the last commit. `split` are sites whose hosts
     have a partition each.
     """
     prefix = host_record.host_prefix(url.partition, url.host)
@@ -206,8 +206,8 @@ def facts_of(
     if host is not None and host.site is not None and host.site.rest_until > rest_until:
         rest_until = host.site.rest_until
         reason = f"its site {host.site.name} waits (politeness.site_delay_s)"
-    if stands is None and budget is not None:
-        stands = budget_facts(epochs, budget, url, split)
+    if usage is None and budget is not None:
+        usage = budget_facts(epochs, budget, url, split)
     scheme = key_of(url)
     failing = record.origin(scheme)
     origin = next((one for one in facts_of_origins(record) if one.origin == name_of(record.name, scheme)), None)
@@ -216,8 +216,8 @@ def facts_of(
         record.name, record.urls_queued, rest_until, reason, record.closed, record.crawl_delay_s,
         record.requests, failures, host.out if host else 0, host.parked if host else "",
         due_at, attempt, error, site_gate,
-        stands is not None and record.index_family == "deferred" and round_of(record.index_key) >= stands.round,
-        stands, origin,
+        usage is not None and record.index_family == "deferred" and round_of(record.index_key) >= usage.round,
+        usage, origin,
     )  # fmt: skip
 
 

@@ -107,7 +107,7 @@ class Scheduler:
             self._bench.offer(host, max(at, now))
 
     def bring(self, host: Host, level: int, now: float) -> None:
-        """Ensure that a host with new work is on the workbench or in the index."""
+        """Put a host with new work on the workbench or into the index, unless it is there."""
         if host.on_bench:
             if host.turn_at is None or host.turn_at > max(host.record.rest_until, now):
                 self.schedule(host, now)
