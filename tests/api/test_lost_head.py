@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from gossamer.api import cluster
 from gossamer.api.cluster import ClusterCrawler
-from gossamer.api.shards import keep_standing
+from gossamer.api.shards import save_status
 from gossamer.cli.child import run_guarded
 from gossamer.cli.job import AGAIN, CrawlJob
 from gossamer.cluster.coordination import CoordinatorRecord
@@ -161,7 +161,7 @@ def test_a_crawl_that_waits_for_the_head_keeps_its_figures(tmp_path: Path, run: 
     crawler.config = replace(crawler.config, state=replace(crawler.config.state, checkpoint_uri=uri))
     figures = {**crawler.status(), "pages": 7, "shards": [{"state": "running", "pages": 7, "runs": 1}, {}]}
     (crawler.directory / "state").mkdir(parents=True)
-    keep_standing(crawler.directory, figures)
+    save_status(crawler.directory, figures)
     crawler._resuming = True
     crawler.on_note(lambda _: crawler.stop())
     run(discard(crawler.run()))

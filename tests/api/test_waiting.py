@@ -93,7 +93,7 @@ def test_a_pause_and_what_is_held_are_reported(run: Run, make: Make) -> None:
                 assert (await told(crawler, lambda _: True))["kind"] == "disk"
                 assert crawler.status()["state"] == "paused"
                 shard.pause()
-                shard.brakes.let_go("disk")
+                shard.brakes.release("disk")
                 assert (await told(crawler, lambda _: True))["kind"] == "operator"
                 asked = sum(site.counts.values())
                 await asyncio.sleep(0.3)

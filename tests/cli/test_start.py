@@ -17,7 +17,7 @@ from gossamer.cli.child import run_guarded
 from gossamer.cli.entry import INTERRUPTED
 from gossamer.cli.job import AGAIN, CrawlJob, decode, encode, toml_text
 from gossamer.cli.output import Exit
-from gossamer.cli.start import Started
+from gossamer.cli.start import ChildProcess
 from gossamer.config import Config, configure
 from gossamer.world.process import DirectoryLock
 from tests.cli.conftest import Gossamer, until
@@ -33,7 +33,7 @@ def crawl(directory: Path, *more: str) -> list[str]:
 
 
 def test_what_is_typed_becomes_a_job_and_a_crawl(tmp_path: Path) -> None:
-    with closing(Started(crawl(tmp_path))) as started:
+    with closing(ChildProcess(crawl(tmp_path))) as started:
         job = started.job()
         assert isinstance(job, CrawlJob)
         assert job.directory == str(tmp_path / "made/crawl")
@@ -44,10 +44,10 @@ def test_what_is_typed_becomes_a_job_and_a_crawl(tmp_path: Path) -> None:
 
 
 def test_a_job_that_is_checked_already_is_crawled(tmp_path: Path) -> None:
-    with closing(Started(crawl(tmp_path))) as first:
+    with closing(ChildProcess(crawl(tmp_path))) as first:
         job = first.job()
     assert isinstance(job, CrawlJob)
-    child = Started.again(job).begin()
+    child = ChildProcess.again(job).begin()
     assert child.wait(PATIENCE_S) == Exit.NOTHING
     assert (tmp_path / "made/crawl/crawl.toml").exists()
 
@@ -56,7 +56,7 @@ def test_a_job_that_is_checked_already_is_crawled(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("changes", "status"), [(True, AGAIN), (False, Exit.REFUSED)])
 def test_a_restart_is_refused_only_for_what_the_crawl_runs_with_now(changes: bool, status: int, tmp_path: Path) -> None:
     """A command can change `crawl.toml` between the job of a restart and its check: then another job is made of it."""
-    with closing(Started(crawl(tmp_path))) as first:
+    with closing(ChildProcess(crawl(tmp_path))) as first:
         job = first.job()
         assert isinstance(job, CrawlJob)
         assert first.begin().wait(PATIENCE_S) == Exit.NOTHING
@@ -65,14 +65,14 @@ def test_a_restart_is_refused_only_for_what_the_crawl_runs_with_now(changes: boo
     lock = DirectoryLock(directory / "state/lock")
     assert lock.acquire(0.0)
     try:
-        restarted = Started.again(job._replace(written="" if changes else written)).begin()
+        restarted = ChildProcess.again(job._replace(written="" if changes else written)).begin()
         assert restarted.wait(PATIENCE_S) == status
     finally:
         lock.release()
 
 
 def test_a_child_without_its_word_is_gone_when_its_context_is_and_nothing_is_left(tmp_path: Path) -> None:
-    with closing(Started(crawl(tmp_path))) as started:
+    with closing(ChildProcess(crawl(tmp_path))) as started:
         pid = started._process.pid if started._process else 0
         assert isinstance(started.job(), CrawlJob)
         assert (tmp_path / "made/crawl").is_dir()
@@ -82,20 +82,20 @@ def test_a_child_without_its_word_is_gone_when_its_context_is_and_nothing_is_lef
 
 
 def test_a_child_that_nobody_waits_for_is_gone_too(tmp_path: Path) -> None:
-    with closing(Started(crawl(tmp_path))) as started:
+    with closing(ChildProcess(crawl(tmp_path))) as started:
         pid = started._process.pid if started._process else 0
     assert not Path(f"/proc/{pid}").exists()
     assert not (tmp_path / "made").exists()
 
 
 def test_what_is_refused_is_a_status(tmp_path: Path) -> None:
-    with closing(Started(crawl(tmp_path, "--set", "limits.max_page=3"))) as started:
+    with closing(ChildProcess(crawl(tmp_path, "--set", "limits.max_page=3"))) as started:
         assert started.job() == Exit.REFUSED
     assert not (tmp_path / "made").exists()
 
 
 def test_the_word_for_a_child_that_died_is_no_error_of_ours(tmp_path: Path) -> None:
-    with closing(Started(crawl(tmp_path))) as started:
+    with closing(ChildProcess(crawl(tmp_path))) as started:
         assert isinstance(started.job(), CrawlJob)
         assert started._process is not None
         started._process.kill()

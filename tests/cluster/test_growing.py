@@ -12,13 +12,13 @@ from gossamer.api import check_scalable
 from gossamer.api.cluster import ClusterCrawler
 from gossamer.api.growing import (
     begin_shards,
-    grown,
     keep_copies,
     keeps_partitions,
     leave_idle,
     require_arrived,
     stops_to_scale,
     wait_for_moves,
+    with_added_shards,
     write_number,
 )
 from gossamer.api.maintenance import verify_of
@@ -177,7 +177,7 @@ def test_a_stopped_crawl_with_partitions_on_their_way_is_not_scaled(crawl: Path)
     kept(crawl, begun(5))
     with pytest.raises(ConfigError, match="are on their way between shards; `gossamer resume"):
         check_scalable(crawl, 3)
-    config = grown(config_with(), crawl)
+    config = with_added_shards(config_with(), crawl)
     assert leave_idle(crawl, config).cluster.workers == 5, "they go on when the crawl is resumed"
 
 

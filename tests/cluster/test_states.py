@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer.api.cluster import ClusterCrawler
-from gossamer.api.shards import STANDING, keep_standing, require_states
+from gossamer.api.shards import STANDING, require_states, save_status
 from gossamer.assembly.building import assemble
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
@@ -82,7 +82,7 @@ def test_the_command_says_so_too(crawl: Path) -> None:
 
 def test_a_shard_that_had_urls_and_no_page_yet_is_missed_too(crawl: Path) -> None:
     shards = [{"shard": number, "queued": 7} for number in range(SHARDS)]
-    keep_standing(crawl, {"state": "stopped", "shards": shards})
+    save_status(crawl, {"state": "stopped", "shards": shards})
     for file in [*crawl.glob("warc/*-001-*"), *crawl.glob("pages/*-001-*")]:
         file.unlink()
     shutil.rmtree(crawl / "state/shard-1")
@@ -93,7 +93,7 @@ def test_a_shard_that_never_began_begins(crawl: Path) -> None:
     for file in [*crawl.glob("warc/*-001-*"), *crawl.glob("pages/*-001-*")]:
         file.unlink()
     shutil.rmtree(crawl / "state/shard-1")
-    keep_standing(crawl, {"state": "stopped", "shards": [{"queued": 7}, {"state": "starting"}]})
+    save_status(crawl, {"state": "stopped", "shards": [{"queued": 7}, {"state": "starting"}]})
     require_states(ClusterCrawler.resume(crawl).config, crawl)
     (crawl / STANDING).unlink()
     require_states(ClusterCrawler.resume(crawl).config, crawl)

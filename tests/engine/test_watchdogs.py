@@ -323,9 +323,9 @@ def test_a_clock_that_was_set_is_reported(watched: Watched, jump_s: float, way: 
 
 
 def test_a_loop_that_stood_still_is_an_alarm_for_a_while(watched: Watched) -> None:
-    watched.dogs.took(0.2, watched.clock.now())
+    watched.dogs.note_lag(0.2, watched.clock.now())
     assert watched.alarms() == []
-    watched.dogs.took(7.0, watched.clock.now())
+    watched.dogs.note_lag(7.0, watched.clock.now())
     assert watched.alarms() == ["loop"]
     assert watched.dogs.gauges.stalls == 1
     assert watched.dogs.gauges.loop_lag_s_max == 7.0

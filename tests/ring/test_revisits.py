@@ -19,7 +19,7 @@ from gossamer import Crawler
 from gossamer.api.reading import changes, instant_of
 from gossamer.api.search import search_of
 from gossamer.api.status import status_of, why_of
-from gossamer.assembly.revisits import frontier_options_of, patient
+from gossamer.assembly.revisits import frontier_options_of, politeness_for_mode
 from gossamer.cli.main import status_of_command
 from gossamer.config import configure
 from gossamer.config.gather import reopen
@@ -382,9 +382,9 @@ def test_a_continuous_crawl_has_time_to_wait_where_a_batch_crawl_closes_the_host
     batch = configure(options={"allow_private": True}, seeds=seeds)
     continuous = configure(options={"allow_private": True, "mode": "continuous"}, seeds=seeds)
     rules = politeness(batch.politeness)
-    assert patient(rules, batch) == rules
-    assert patient(rules, continuous).retry_after_s_max == 30 * 86_400
-    assert patient(rules, continuous).crawl_delay_s_max == 30 * 86_400
+    assert politeness_for_mode(rules, batch) == rules
+    assert politeness_for_mode(rules, continuous).retry_after_s_max == 30 * 86_400
+    assert politeness_for_mode(rules, continuous).crawl_delay_s_max == 30 * 86_400
     assert frontier_options_of(batch) == batch.frontier
     assert frontier_options_of(continuous).host_sleeps_max > 1_000_000
     assert frontier_options_of(continuous).host_sleep_s_max == 86_400

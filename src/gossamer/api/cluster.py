@@ -23,7 +23,7 @@ from gossamer.api.looking import merge_answers
 from gossamer.api.low_water import bring_seeds
 from gossamer.api.page import NOT_ENTERED, CrawledPage
 from gossamer.api.restoring import begin_copies, check_vault, gather
-from gossamer.api.shards import check_several, keep_standing, last_status, map_of, require_states
+from gossamer.api.shards import check_several, last_status, map_of, require_states, save_status
 from gossamer.api.status import ENDED_SAYS
 from gossamer.api.verbs import accept_fields, require_restart
 from gossamer.assembly.home import homes, lock_directory, refuse_maintained
@@ -97,7 +97,8 @@ class ClusterCrawler(BaseCrawler):
             ConfigError: a mistake that the operator can fix, in one line.
         """
         directory = directory_of(output, "output")
-        config = growing.grown(config_for(directory, seeds, config, (), options, resuming=resuming), directory)
+        config = config_for(directory, seeds, config, (), options, resuming=resuming)
+        config = growing.with_added_shards(config, directory)
         check_several(config)
         map_of(config, directory)
         self._begin(directory, config)
@@ -191,7 +192,7 @@ class ClusterCrawler(BaseCrawler):
                     await asyncio.to_thread(engine.close)
         finally:
             with suppress(OSError):
-                keep_standing(self.directory, self._status)
+                save_status(self.directory, self._status)
             self._logs = None
             logs.close()
             lock.release()
@@ -285,7 +286,7 @@ class ClusterCrawler(BaseCrawler):
                 if not self._status["waiting_for"]:
                     self._tell(f"{error}; the crawl waits for it")
                     self._status["waiting_for"] = f"the Ray cluster at {self._cluster.address}"
-                    await asyncio.to_thread(keep_standing, self.directory, self._status)
+                    await asyncio.to_thread(save_status, self.directory, self._status)
             await asyncio.sleep(HEAD_LOOK_S)
         return None
 
@@ -352,7 +353,7 @@ class ClusterCrawler(BaseCrawler):
                 self._status["waiting_for"] = f"machines of the Ray cluster: {wanted}"
             if heard_at - kept_at > KEEP_S:
                 kept_at = heard_at
-                await asyncio.to_thread(keep_standing, self.directory, self._status)
+                await asyncio.to_thread(save_status, self.directory, self._status)
             await asyncio.sleep(LOOK_S)
 
     def _place_s_max(self) -> float:

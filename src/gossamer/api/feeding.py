@@ -116,7 +116,7 @@ class Feeding:
                 taken.at = rows.end
                 self._epochs.put("meta", key, _encode(taken))  # In the same epoch as its URLs.
                 self._ring.loop.stir()
-                await self._ring.loop.relieve()
+                await self._ring.loop.commit_if_large()
                 await asyncio.sleep(0)
             self._epochs.put("meta", key, _encode(taken))
         found = self._ring.frontier.counts.discovered - before

@@ -35,7 +35,7 @@ RESERVATIONS = ("placement", "cpus", "memory_bytes", "resources")
 """Keys of the resources that Ray reserves for all shards together when the crawl starts."""
 
 
-def grown(config: Config, directory: Path) -> Config:
+def with_added_shards(config: Config, directory: Path) -> Config:
     """Return the configuration with the shards that were added while the crawl ran; the file may not have them yet."""
     found = map_in(directory)
     return with_workers(config, found.shards) if found is not None and found.shards > config.cluster.workers else config

@@ -158,7 +158,7 @@ class LowWater:
             before = self._counts()
             self._seeding.add(good, SEED_FILE)
             is_new |= self._counts() > before
-            await self._loop.relieve()
+            await self._loop.commit_if_large()
             await asyncio.sleep(0)
         if refused:
             self._tell(f"{refused:,} of {len(texts):,} more seeds refused; logs/info.log has the first of them")

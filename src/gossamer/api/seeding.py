@@ -118,7 +118,7 @@ class Seeding:
                 self._counters.count_seeds([url.text])
                 self._ring.pipeline.discovery.discover([Link(url, "seed", 0, seed=SEED_FILE)])
                 self._ring.loop.stir()
-                await self._ring.loop.relieve()
+                await self._ring.loop.commit_if_large()
 
     def _read_requests(self) -> Iterator[tuple[str, Listed]]:
         from gossamer.features.requests import read_requests  # noqa: PLC0415 - other crawls have no use for it
@@ -128,7 +128,7 @@ class Seeding:
     async def _add_all(self, lines: Iterator[str]) -> None:
         while step := list(islice(lines, SEEDS_A_STEP_MAX)):
             self.add(step, SEED_FILE)
-            await self._ring.loop.relieve()
+            await self._ring.loop.commit_if_large()
             await asyncio.sleep(0)
 
     def add(self, addresses: Iterable[str], kind: int) -> Added:

@@ -116,7 +116,7 @@ def require_states(config: Config, directory: Path) -> None:
                 home.refuse_without_state()
 
 
-def keep_standing(directory: Path, status: Mapping[str, object]) -> None:
+def save_status(directory: Path, status: Mapping[str, object]) -> None:
     """Save the status of the crawl."""
     write_whole(directory / STANDING, json.dumps(status, default=str).encode())
 
@@ -143,7 +143,7 @@ def last_status(directory: Path) -> dict[str, object]:
 
 
 def _saved_status(directory: Path) -> dict[str, object]:
-    """Return what `keep_standing` saved; empty if it cannot be read."""
+    """Return what `save_status` saved; empty if it cannot be read."""
     try:
         saved: dict[str, object] = json.loads((directory / STANDING).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -93,7 +93,7 @@ class Membership:
         self._survey: int | None = None
         self._weigh = False
         self.moves = moves
-        exchange.attach(self, loop.relieve)
+        exchange.attach(self, loop.commit_if_large)
         addresses = exchange.addresses
         assert addresses is not None
         self._shared = frontier.share_gates(addresses, exchange.shard / exchange.partitions.shards)

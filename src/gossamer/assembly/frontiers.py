@@ -8,7 +8,7 @@ from typing import cast
 
 from gossamer.assembly.home import Setup
 from gossamer.assembly.parts import budget_of, politeness_of
-from gossamer.assembly.revisits import frontier_options_of, is_continuous, patient
+from gossamer.assembly.revisits import frontier_options_of, is_continuous, politeness_for_mode
 from gossamer.config import Config
 from gossamer.engine.commit import Storage
 from gossamer.model.errors import ConfigError
@@ -41,7 +41,7 @@ def frontier_for(
     config = setup.config
     dice = setup.dice
     now = setup.clock.now()
-    rules = patient(politeness_of(config), config)
+    rules = politeness_for_mode(politeness_of(config), config)
     options = frontier_options_of(config)
     budget = budget_of(config)
     share_new = config.revisit.share_new if is_continuous(config) else None

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from gossamer.assembly.parts import budget_of, crawl_options_of, judges_again, politeness_of, retries_of
-from gossamer.assembly.revisits import frontier_options_of, patient, scope_options
+from gossamer.assembly.revisits import frontier_options_of, politeness_for_mode, scope_options
 from gossamer.assembly.ring import CrawlRing
 from gossamer.config import Config
 from gossamer.engine.commit import Committer
@@ -42,9 +42,8 @@ def reconfigure(
     scope.chain.on_rejected = telemetry.logs.on_rejected
     watchdogs.reconfigure(config.watch)
     ring.loop.reconfigure(crawl_options_of(config), config.limits)
-    ring.frontier.reconfigure(
-        patient(politeness_of(config), config), frontier_options_of(config), budget_of(config), telemetry.clock.now()
-    )
+    rules = politeness_for_mode(politeness_of(config), config)
+    ring.frontier.reconfigure(rules, frontier_options_of(config), budget_of(config), telemetry.clock.now())
 
 
 @runtime_checkable

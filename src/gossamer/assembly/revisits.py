@@ -47,7 +47,7 @@ def frontier_options_of(config: Config) -> FrontierOptions:
     return replace(options, host_sleeps_max=SLEEPS_MAX, host_sleep_s_max=sleep_s_max, unanswered_failures_max=0)
 
 
-def patient(rules: Politeness, config: Config) -> Politeness:
+def politeness_for_mode(rules: Politeness, config: Config) -> Politeness:
     """Return the politeness rules for a crawl's mode: a continuous crawl waits as long as a server requests, up to the
     longest interval, where a batch crawl would close the host.
     """
@@ -58,7 +58,7 @@ def patient(rules: Politeness, config: Config) -> Politeness:
         rules,
         crawl_delay_s_max=max(rules.crawl_delay_s_max, longest_s),
         retry_after_s_max=max(rules.retry_after_s_max, longest_s),
-        hosts={host: patient(own, config) for host, own in rules.hosts.items()},
+        hosts={host: politeness_for_mode(own, config) for host, own in rules.hosts.items()},
     )
 
 

@@ -163,10 +163,10 @@ def run_guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
             complain(f"{says}; the state is saved, gossamer resume {shell_word(job.directory)} continues")
             return Exit.FAILED
         if isinstance(error, OSError) and error.errno in NO_ROOM:
-            complain(f"{says}, then {again(Path(job.directory))} continues")
+            complain(f"{says}, then {command_to_continue(Path(job.directory))} continues")
             return Exit.FAILED
         api.log_crash(error, Path(job.directory))
-        complain(f"{says}; {rest_of(Path(job.directory))}")
+        complain(f"{says}; {what_is_saved(Path(job.directory))}")
         return Exit.FAILED
 
 
@@ -180,7 +180,7 @@ def reason(error: BaseException, directory: Path) -> str:
     return f"{kind}: {error}"
 
 
-def rest_of(directory: Path) -> str:
+def what_is_saved(directory: Path) -> str:
     """Return the end of an error line: what is saved, and how to go on."""
     if not holds_crawl(directory):
         return "nothing was saved; the same command begins again"
@@ -291,7 +291,7 @@ def exit_status(ended: str, status: Status) -> Exit:
     return Exit.FINISHED
 
 
-def again(directory: Path) -> str:
+def command_to_continue(directory: Path) -> str:
     """Return the command that continues the crawl."""
     return f"gossamer resume {shell_word(directory)}" if (directory / "crawl.toml").exists() else "the same command"
 

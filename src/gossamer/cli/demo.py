@@ -84,7 +84,7 @@ def demo(directory: Output = Path("demo"), size: Size = "small") -> int:
     """Crawl a synthetic web on this machine and print a report."""
     # Interrupted or killed, it can be resumed: the options of the web, its port included, are kept beside the crawl.
     web_process = _web(directory / "web", size, **QUICK_WEB)
-    make_anew(directory, web_process)
+    replace_directory(directory, web_process)
     write_line(
         sys.stdout,
         "A synthetic web on loopback: no network is used. "
@@ -110,7 +110,7 @@ def conformance(directory: Output = Path("conformance")) -> int:
     from gossamer.results.report.report import outcomes
 
     web_process = SimwebProcess(expected.showcase(), directory / "web")
-    make_anew(directory, web_process)
+    replace_directory(directory, web_process)
     status = _crawl(directory, web_process, CONFORMANCE_CRAWL, "--politeness", "own", "--embeds")
     if status != 0:
         return status
@@ -130,7 +130,7 @@ def _crawl(directory: Path, web_process: SimwebProcess, sets: Iterable[str], *op
         return run_supervised([*words, *(word for key in sets for word in ("--set", key))])
 
 
-def make_anew(directory: Path, web: SimwebProcess) -> None:
+def replace_directory(directory: Path, web: SimwebProcess) -> None:
     """Create the directory for a crawl of a synthetic web; replace an earlier one.
 
     Raises:

@@ -45,7 +45,7 @@ def descriptors(words: Sequence[str]) -> tuple[int, ...]:
     return tuple(number for number in found if number > 2 and Path(f"/dev/fd/{number}").exists())
 
 
-class Started:
+class ChildProcess:
     """A child that makes a job from the command line, answers with it, and waits for the permission to crawl.
 
     `begin` gives the permission; `close` without it ends the child. This process reads the answer without the modules
@@ -128,7 +128,7 @@ class Started:
         """End a child before it crawls. It removes the files of its checks itself."""
         process = self._process
         self._process = None
-        self._let_go()
+        self._close_pipes()
         if process is None:
             return
         process.send_signal(signal.SIGINT)
@@ -147,7 +147,7 @@ class Started:
             while rest:
                 rest = rest[os.write(self._go, rest) :]
 
-    def _let_go(self) -> None:
+    def _close_pipes(self) -> None:
         for descriptor in (self._go, self._answers):
             if descriptor >= 0:
                 os.close(descriptor)

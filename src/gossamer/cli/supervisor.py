@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from gossamer.cli.job import AGAIN, CrawlJob, is_maintained, toml_text
 from gossamer.cli.output import Exit, complain, obeys_escapes
-from gossamer.cli.start import FORWARDED, Started
+from gossamer.cli.start import FORWARDED, ChildProcess
 from gossamer.state import slots
 from gossamer.world.clock import WallClock
 from gossamer.world.process import DirectoryLock
@@ -46,7 +46,7 @@ def run_supervised(words: Sequence[str]) -> int:
     if words[0] == "import":
         return _import(words)
     for restarts in count():
-        with closing(Started(words)) as child:
+        with closing(ChildProcess(words)) as child:
             job = child.job()
             if isinstance(job, CrawlJob):
                 is_simweb = job.resume and (Path(job.directory) / SIMWEB).exists()
@@ -69,14 +69,14 @@ def _import(words: Sequence[str]) -> int:
     state = Path(_output_in(words)) / "state"
     started_at = 0.0
     blamed = 0
-    child: Started | None = None
+    child: ChildProcess | None = None
 
     def start(_restarts: int) -> subprocess.Popen[bytes]:
         nonlocal child, started_at
         if child is not None:
             child.close()
         started_at = WallClock().now()
-        child = Started(words)
+        child = ChildProcess(words)
         return child.begin()
 
     def accuse() -> None:
@@ -100,7 +100,7 @@ def _output_in(words: Sequence[str]) -> str:
     return output
 
 
-def _beside_simweb(job: CrawlJob, child: Started) -> int:
+def _beside_simweb(job: CrawlJob, child: ChildProcess) -> int:
     """Run a job while the synthetic web that its crawl began with serves again."""
     from gossamer.lab.simweb.process import serve_again  # Other crawls do not need it.
     from gossamer.model.errors import ConfigError
@@ -113,7 +113,7 @@ def _beside_simweb(job: CrawlJob, child: Started) -> int:
         return Exit.REFUSED
 
 
-def supervise(job: CrawlJob, child: Started) -> int:
+def supervise(job: CrawlJob, child: ChildProcess) -> int:
     """Run a job in a child, restarted as often as it takes, and return the exit status. A lock shows other commands
     that the crawl is supervised, also while its child is being restarted.
     """
@@ -129,7 +129,7 @@ def supervise(job: CrawlJob, child: Started) -> int:
     return Exit.REFUSED
 
 
-def _supervise(job: CrawlJob, child: Started) -> int:
+def _supervise(job: CrawlJob, child: ChildProcess) -> int:
     directory = Path(job.directory)
     state = directory / "state"
     clock = WallClock()
@@ -154,7 +154,7 @@ def _supervise(job: CrawlJob, child: Started) -> int:
 
             asked = job_as_written(job)
         child.close()
-        child = Started.again(asked._replace(written=written))
+        child = ChildProcess.again(asked._replace(written=written))
         return child.begin()
 
     watched = SupervisorSlots(

@@ -100,10 +100,10 @@ def as_assignments(values: Mapping[str, object]) -> list[str]:
     Raises:
         ConfigError: there is nothing (null) within a value.
     """
-    return [f"{key}={'none' if value is None else whole(key, value)}" for key, value in values.items()]
+    return [f"{key}={'none' if value is None else json_as_toml(key, value)}" for key, value in values.items()]
 
 
-def whole(key: str, value: object) -> str:
+def json_as_toml(key: str, value: object) -> str:
     """Return a value of JSON as TOML. Raises ConfigError: there is nothing (null) within it."""
     if _has_gaps(value):
         raise ConfigError(f"{key}: null may stand for a key, not within its value")

@@ -15,7 +15,7 @@ from gossamer.config import configure
 from gossamer.config.flags import FLAGS, rename_options
 from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
-from gossamer.config.toml import to_toml, whole
+from gossamer.config.toml import json_as_toml, to_toml
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
 from gossamer.model.verbs import ConflictError, MissingError, RefusedError
@@ -170,7 +170,7 @@ def _as_toml(config: Content) -> str:
             if value is None:
                 raise RefusedError(f"{section}.{key}: null is no value; leave the key out")
             try:
-                lines.append(f"{to_toml(key)} = {whole(f'{section}.{key}', value)}")
+                lines.append(f"{to_toml(key)} = {json_as_toml(f'{section}.{key}', value)}")
             except ConfigError as error:
                 raise RefusedError(str(error)) from error
     return "\n".join([*plain, *lines]) + "\n"

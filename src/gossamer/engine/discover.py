@@ -99,7 +99,7 @@ class Discovery:
         submitted = len(links)
         for some in (links,) if submitted < LINKS_AT_ONCE else _slices(links):
             if not stages.pending_scope.is_open:
-                self._let_in(some, page, admitted, judged)
+                self._admit(some, page, admitted, judged)
             else:
                 ours = self._admit_or_keep(some)
                 judged += range(len(admitted), len(admitted) + len(ours))
@@ -208,7 +208,7 @@ class Discovery:
             if answer == SHORTER and self._follows:
                 self._relax(link)
 
-    def _let_in(self, links: Sequence[Link], page: Url | None, admitted: list[Link], judged: list[int]) -> None:
+    def _admit(self, links: Sequence[Link], page: Url | None, admitted: list[Link], judged: list[int]) -> None:
         """Add the links that pass the filters to `admitted`, and the indexes of those that may be new to `judged`.
 
         Navigation repeats on every page. Links that were admitted before, by a path not longer, are not judged again:

@@ -251,7 +251,7 @@ class CrawlLoop:
         """Wake the loop: there may be something new to fetch."""
         self._wake.set()
 
-    async def relieve(self) -> None:
+    async def commit_if_large(self) -> None:
         """Commit if the open epoch is large, for callers that add thousands of links."""
         if self._committer.crowding() >= 1:
             await self._committer.commit()

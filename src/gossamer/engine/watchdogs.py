@@ -138,10 +138,10 @@ class Brakes:
         self.commit_now = asyncio.Event()
 
     def hold(self, who: str, why: str) -> None:
-        """Start no more visits until `let_go(who)`; visits in flight are finished, and commits go on."""
+        """Start no more visits until `release(who)`; visits in flight are finished, and commits go on."""
         self.held[who] = why
 
-    def let_go(self, who: str) -> None:
+    def release(self, who: str) -> None:
         """End the hold of `who`."""
         if who in self.held:
             del self.held[who]
@@ -263,12 +263,12 @@ class Watchdogs:
                 self.on_beat(before)
                 await asyncio.sleep(BEAT_S)
                 now = self._clock.now()
-                self.took(now - before - BEAT_S, now)
+                self.note_lag(now - before - BEAT_S, now)
                 before = now
         finally:
             self.on_beat(inf)
 
-    def took(self, lag_s: float, now: float) -> None:
+    def note_lag(self, lag_s: float, now: float) -> None:
         """Note how late a heartbeat was."""
         self._lags.append(lag_s)
         self.gauges.loop_lag_s = max(lag_s, 0.0)
@@ -317,7 +317,7 @@ class Watchdogs:
         self._look_ahead(now, {path: disk.free_bytes for path, disk in found.values()})
         full = [(path, disk) for path, disk in found.values() if disk.free_bytes < enough]
         if not full:
-            self._brakes.let_go("disk")
+            self._brakes.release("disk")
             self._clear("disk")
             return
         place, disk = full[0]
@@ -354,14 +354,14 @@ class Watchdogs:
         is_last = counters.proxy_failed_at > counters.answered_at
         self._brakes.cut_off_since = counters.proxy_failing_since if is_last else None
         if not counters.proxy_error or not (is_recent or is_last):
-            self._brakes.let_go("proxy")
+            self._brakes.release("proxy")
             self._clear("proxy")
             return
         says = f"the proxy: {counters.proxy_error}; no URL is given up for it, and the crawl tries it again by itself"
         if is_recent and is_last and not counters.others_pass:  # Rules can send some hosts by another route.
             self._brakes.hold("proxy", says)
         else:
-            self._brakes.let_go("proxy")
+            self._brakes.release("proxy")
         self._raise("proxy", now, f"waiting for {says}")
 
     def _look_at_answers(self, now: float) -> None:

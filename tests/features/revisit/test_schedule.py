@@ -53,11 +53,11 @@ class Queue:
         self.due: dict[str, float] = {}
         self.under_way: set[str] = set()
 
-    def enlist(self, url: Url, depth: int, referrer: str, at: float, now: float) -> bool:
+    def schedule_revisit(self, url: Url, depth: int, referrer: str, at: float, now: float) -> bool:
         self.due[url.text] = at
         return True
 
-    def move(self, url: Url, at: float, to: float, now: float) -> bool:
+    def move_revisit(self, url: Url, at: float, to: float, now: float) -> bool:
         if url.text in self.under_way or self.due.get(url.text) != at:
             return False
         self.due[url.text] = to

@@ -76,7 +76,7 @@ def _check_index(store: Store, records: dict[bytes, HostRecord], frontier: Front
             assert record.index_key[2] == ON_BENCH
             assert entries.pop((record.index_family, record.index_key)) == record.name
             if frontier is not None:
-                assert record.name in frontier.scheduler.benched
+                assert record.name in frontier.scheduler.active
     assert not entries
 
 

@@ -88,8 +88,8 @@ class World:
                 self._under_way.append((self.now + FETCH_S, lease))
             else:
                 frontier.give_back(lease, self.now)
-        benched = Counter(host.site.name for host in frontier.scheduler.benched.values() if host.site is not None)
-        self.benched_most |= benched
+        active = Counter(host.site.name for host in frontier.scheduler.active.values() if host.site is not None)
+        self.benched_most |= active
 
     def _end(self, lease: Lease) -> None:
         self.frontier.ended(lease, Contact(FETCH_S, "answered"), self.now)

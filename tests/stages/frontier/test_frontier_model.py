@@ -294,7 +294,7 @@ class FrontierMachine(RuleBasedStateMachine):
             if host.record.index_family == "sleep":
                 wakes_at = int.from_bytes(host.record.index_key[2:10]) / 1e6
                 assert wakes_at <= host.record.rest_until + EPSILON, "what answers does not wait for what does not"
-        for host in self.frontier.scheduler.benched.values():
+        for host in self.frontier.scheduler.active.values():
             if host.name in waiting and not host.parked:
                 gates = [gate.rest_until for gate in (host.record, host.place, host.site) if gate is not None]
                 assert wake_at <= max(gates) + EPSILON

@@ -49,7 +49,7 @@ class Wanted:
 def test_an_address_is_leased_where_it_has_limits_and_is_shared(addresses: bool, name: str, wanted: list[str]) -> None:
     leases = Wanted()
     gates = SharedGates(Workbench(1), leases, None, addresses=addresses)
-    gates.borrow(AddressPlace(name, ADDRESS, 7, T0, 1), T0)
+    gates.lease_address(AddressPlace(name, ADDRESS, 7, T0, 1), T0)
     assert leases.addresses == wanted
 
 

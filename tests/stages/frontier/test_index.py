@@ -187,8 +187,8 @@ def test_drawing_is_by_chance_within_a_level(disk: Disk, family: str) -> None:
 
 
 def test_a_start_names_who_was_on_the_bench_and_finds_the_others(disk: Disk) -> None:
-    benched = [(partition, f"b{number}") for partition in (0, 7, 4095) for number in range(3)]
-    for partition, name in benched:
+    active = [(partition, f"b{number}") for partition in (0, 7, 4095) for number in range(3)]
+    for partition, name in active:
         disk.index.enter_bench(host(name, partition))
     for partition in (7, 8):
         for level in (0, 3, 7):
@@ -197,7 +197,7 @@ def test_a_start_names_who_was_on_the_bench_and_finds_the_others(disk: Disk) -> 
     disk.index.enter_sleep(host("s2", 4095), T0 + 5)
     disk.commit()
 
-    assert sorted(disk.reopen()) == sorted(benched)
+    assert sorted(disk.reopen()) == sorted(active)
     ready = {level: sorted(partitions.listed) for level, partitions in disk.index._ready.items()}
     assert ready == {0: [7, 8], 3: [7, 8], 7: [7, 8]}
     assert disk.index.next_wake_at() == T0 + 5

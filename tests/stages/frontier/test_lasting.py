@@ -85,7 +85,7 @@ def test_a_crawl_delay_is_the_hosts_wish(opened: Open) -> None:
 
 def test_a_host_without_delay_may_get_more_connections(opened: Open) -> None:
     shard = opened({"own.example": 40_000}, preset="own")
-    [host] = shard.frontier.scheduler.benched.values()
+    [host] = shard.frontier.scheduler.active.values()
     host.record.fetches_s = (2.0,)
     [found] = shard.frontier.lasting_hosts(0.0)
     assert found.queued == host.record.urls_queued

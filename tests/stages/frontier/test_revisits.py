@@ -262,14 +262,14 @@ def test_a_page_is_moved_forward_and_its_host_woken(opened: Opened) -> None:
     opened.visit(lease, T0, T0 + 100_000)
     opened.commit(T0)  # Its host sleeps on disk until then.
     assert frontier.active_hosts == 0
-    assert frontier.move(url, T0 + 100_000, T0 + 500, T0 + 400)
-    assert not frontier.move(url, T0 + 100_000, T0 + 450, T0 + 400), "it does not wait there any more"
+    assert frontier.move_revisit(url, T0 + 100_000, T0 + 500, T0 + 400)
+    assert not frontier.move_revisit(url, T0 + 100_000, T0 + 450, T0 + 400), "it does not wait there any more"
     opened.commit(T0 + 400)
     assert opened.lend(T0 + 499) is None
-    assert frontier.move(url, T0 + 500, T0 + 499, T0 + 499)
+    assert frontier.move_revisit(url, T0 + 500, T0 + 499, T0 + 499)
     lease = opened.lend(T0 + 499)
     assert lease is not None
-    assert not frontier.move(url, T0 + 499, T0 + 600, T0 + 499), "it is under way"
+    assert not frontier.move_revisit(url, T0 + 499, T0 + 600, T0 + 499), "it is under way"
     opened.visit(lease, T0 + 499, T0 + 700)
     opened.commit(T0 + 499)
 
@@ -281,7 +281,7 @@ def test_a_page_of_a_batch_crawl_is_enlisted(opened: Opened) -> None:
     assert lease is not None
     opened.visit(lease, T0, None)
     opened.commit(T0)
-    assert frontier.enlist(named("http://a.test/1"), 2, "", T0 + 5_000, T0)
+    assert frontier.schedule_revisit(named("http://a.test/1"), 2, "", T0 + 5_000, T0)
     opened.commit(T0)
     assert frontier.wake_at() == T0 + 5_000
     lease = opened.lend(T0 + 5_000)
@@ -309,7 +309,7 @@ def test_a_closed_host_has_no_revisits_and_the_counts_hold(opened: Opened) -> No
     assert frontier.counts.pending == 0
     assert frontier.counts.terminal == {"fetched": 4, "host_closed": 2}
     assert frontier.wake_at() is None
-    assert not frontier.enlist(named("http://a.test/0"), 1, "", T0 + 200, T0 + 101)
+    assert not frontier.schedule_revisit(named("http://a.test/0"), 1, "", T0 + 200, T0 + 101)
 
 
 def test_reading_begins_past_those_that_have_gone(opened: Opened) -> None:

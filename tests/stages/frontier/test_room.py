@@ -29,10 +29,10 @@ def test_it_begins_small_and_grows_by_one_for_whoever_waits() -> None:
 def test_it_never_grows_past_its_bytes() -> None:
     hosts = room(active_hosts_first=1, active_hosts_bytes_max=1 << 20)
     most = (1 << 20) // HOST_BYTES
-    benched = 1
-    while hosts.widen(benched, 0):
-        benched += 1
-    assert benched == most
+    active = 1
+    while hosts.widen(active, 0):
+        active += 1
+    assert active == most
     assert not hosts.may_widen(most // 2, (1 << 20) // 2 + HOST_BYTES), "what windows hold counts too"
     assert hosts.may_widen(0, 1 << 30), "one host always finds place"
 

@@ -159,9 +159,9 @@ class Schedule:
         if memory.due_at != due_at:
             # The due time of a page in flight, or that waits for a retry, does not move: its next visit sets it.
             moved = (
-                self._source.enlist(notice.url, memory.depth, "", memory.due_at, now)
+                self._source.schedule_revisit(notice.url, memory.depth, "", memory.due_at, now)
                 if was_retired
-                else self._source.move(notice.url, due_at, memory.due_at, now)
+                else self._source.move_revisit(notice.url, due_at, memory.due_at, now)
             )
             memory.due_at = memory.due_at if moved else due_at
         if was_counted:

@@ -74,7 +74,7 @@ class CapturesEnd:
             kept = original if row.outcome == "fetched" and whole else None
             due_at = revisiting.revisits.note_visit(replace(sight, original=kept))
             if due_at is not None and is_first:  # Further captures do not queue it once more.
-                revisiting.frontier.enlist(visit.url, visit.depth, visit.referrer, due_at, now)
+                revisiting.frontier.schedule_revisit(visit.url, visit.depth, visit.referrer, due_at, now)
 
         return finish
 

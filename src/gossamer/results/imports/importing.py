@@ -159,7 +159,7 @@ class Importer:
             progress.has_texts = self._texts.note(source, item) or progress.has_texts
             if progress.records % YIELD_RECORDS == 0:
                 await asyncio.sleep(0)
-                await self._shard.ring.loop.relieve()
+                await self._shard.ring.loop.commit_if_large()
                 if self._stop.is_set():
                     return
             if not isinstance(item, Capture) or self._request.why_unwanted(item):
@@ -291,7 +291,7 @@ class Importer:
         """Queue what the archives do not hold."""
         pipeline = self._shard.ring.pipeline
         while pipeline.discovery.links_held and pipeline.take_back(idle=True):
-            await self._shard.ring.loop.relieve()
+            await self._shard.ring.loop.commit_if_large()
         self._add_seeds(list(self._captures.seeds.values()), SEED_ARGUMENT)
         self._table.is_done = True
         await self._committer.commit()

@@ -94,11 +94,11 @@ class Frontier:
         self._leased: set[int] = set()
         self._aside: list[Host] = []
         """Hosts whose turn came while only prerequisite fetches were leased; at most as many as on the workbench."""
-        benched = index.load(store, records.travelling)
+        active = index.load(store, records.travelling)
         for begin, end in records.travelling:
             self.scheduler.forget(begin, end)
             ledger.forget(begin, end)
-        for partition, name in benched:
+        for partition, name in active:
             self.scheduler.resume(self.hosts.get(name, partition), now)
 
     def reconfigure(self, politeness: Politeness, options: FrontierOptions, budget: BudgetOptions, now: float) -> None:
@@ -135,7 +135,7 @@ class Frontier:
     @property
     def active_hosts(self) -> int:
         """Hosts in memory with work."""
-        return len(self.scheduler.benched)
+        return len(self.scheduler.active)
 
     @property
     def hosts_left(self) -> int:
@@ -234,7 +234,7 @@ class Frontier:
         while self._aside and not prerequisites_only:
             turns.schedule(self._aside.pop(), now)
         while True:
-            if len(turns.benched) < turns.room.hosts and not prerequisites_only:
+            if len(turns.active) < turns.room.hosts and not prerequisites_only:
                 turns.fill(now)  # In each iteration: a host without a URL for now makes room for another.
             host = self._bench.take(now)
             if host is None:
@@ -267,7 +267,7 @@ class Frontier:
         place = self._bench.place(address, fingerprint, rest_until, own, lease.host.rules.per_host)
         self._bench.settle(lease.host, place)
         if self._shared is not None:
-            self._shared.borrow(place, now)
+            self._shared.lease_address(place, now)
         lease.host.located_until = until
         lease.host.located_anew = True
         self.give_back(lease, now)
@@ -372,7 +372,7 @@ class Frontier:
             self._queues.put_due(lease.host, entry, at, lease.url.fingerprint)
         self.finish(lease, outcome, now)
 
-    def enlist(self, url: Url, depth: int, referrer: str, at: float, now: float) -> bool:
+    def schedule_revisit(self, url: Url, depth: int, referrer: str, at: float, now: float) -> bool:
         """Schedule a revisit at `at` of a URL that was finished permanently; False if its host is closed."""
         host = self.hosts.get(url.host, url.partition)
         if host.record.closed:
@@ -382,7 +382,7 @@ class Frontier:
         self.scheduler.await_url(host, at, now)
         return True
 
-    def move(self, url: Url, at: float, to: float, now: float) -> bool:
+    def move_revisit(self, url: Url, at: float, to: float, now: float) -> bool:
         """Move the revisit of a URL from `at` to `to`; False if it no longer waits."""
         host = self.hosts.get(url.host, url.partition)
         if host.record.closed or not self._queues.move_due(host, url.fingerprint, at, to):
@@ -436,19 +436,19 @@ class Frontier:
 
     def overview(self, now: float, most: int) -> dict[str, object]:
         """Return hosts that are active, slow or failing, for people."""
-        return overview(self.scheduler.benched.values(), self.hosts.in_memory(), now, most)
+        return overview(self.scheduler.active.values(), self.hosts.in_memory(), now, most)
 
     def lasting_hosts(self, urls_s: float) -> list[Lasting]:
         """Return the hosts that will outlast all others; the crawl fetches `urls_s` URLs a second."""
-        return lasting_hosts(self.scheduler.benched.values(), self.counts.pending, urls_s)
+        return lasting_hosts(self.scheduler.active.values(), self.counts.pending, urls_s)
 
     def next_hosts(self, most: int) -> list[Awaited]:
         """Return up to `most` of the hosts that can be requested later, the earliest first."""
-        return next_hosts(self.scheduler.benched.values(), self.index, self.hosts, most)
+        return next_hosts(self.scheduler.active.values(), self.index, self.hosts, most)
 
     def next_turn(self) -> NextTurn | None:
         """Return when the next host may be requested, which one, and why not earlier. For an idle crawl's status."""
-        return next_turn(self.scheduler.benched.values(), self.index, self.hosts, has_sites=self._bench.has_sites)
+        return next_turn(self.scheduler.active.values(), self.index, self.hosts, has_sites=self._bench.has_sites)
 
     # ---- the epoch
 

@@ -107,7 +107,7 @@ class HostIndex:
 
         A seek (about 10 µs) for each partition and level with entries, for any number of hosts.
         """
-        benched = []
+        active = []
         begin = _FIRST
         while (key := _first(store, "ready", begin)) is not None:
             partition = key[:2]
@@ -115,7 +115,7 @@ class HostIndex:
             if level == ON_BENCH:
                 begin = (int.from_bytes(partition) + 1).to_bytes(2)
                 names = [key[7:].decode() for key, _ in store.scan("ready", key, begin)]
-                benched += [(int.from_bytes(partition), name) for name in names]
+                active += [(int.from_bytes(partition), name) for name in names]
             else:
                 begin = partition + bytes((level + 1,))
                 self._list_ready(level, int.from_bytes(partition))
@@ -124,7 +124,7 @@ class HostIndex:
             self._set_alarm(int.from_bytes(key[:2]), _instant(key))
             begin = (int.from_bytes(key[:2]) + 1).to_bytes(2)
         self.deferred.load(store)
-        return [one for one in benched if not any(first <= one[0] < end for first, end in travelling)]
+        return [one for one in active if not any(first <= one[0] < end for first, end in travelling)]
 
     def forget(self, first: int, end: int) -> None:
         """Drop some partitions from memory: another shard has them, or they are listed again."""
@@ -138,16 +138,16 @@ class HostIndex:
 
     def admit(self, first: int, end: int) -> list[tuple[int, str]]:
         """Add partitions from another shard; return partition and name of the hosts on its workbench. One pass."""
-        benched = []
+        active = []
         begin, stop = partition_range(first, end)
         for key, _ in self._epochs.scan("ready", begin, stop):
             if key[2] == ON_BENCH:
-                benched.append((int.from_bytes(key[:2]), key[7:].decode()))
+                active.append((int.from_bytes(key[:2]), key[7:].decode()))
             else:
                 self._list_ready(key[2], int.from_bytes(key[:2]))
         for key, _ in self._epochs.scan("sleep", begin, stop):
             self._set_alarm(int.from_bytes(key[:2]), _instant(key))
-        return benched
+        return active
 
     def count(self, hosts: int, deferred: int) -> None:
         """Add to the number of hosts with an entry, and of deferred hosts; negative to subtract."""

@@ -214,7 +214,7 @@ class SharedGates:
         elif (place := self._bench.at(key)) is not None:
             self._bench.shut(place)
 
-    def borrow(self, place: AddressPlace, now: float) -> None:
+    def lease_address(self, place: AddressPlace, now: float) -> None:
         """Lease the address of a host that is to be requested."""
         if not self._is_leased(place):
             return

@@ -67,12 +67,12 @@ class FrontierMoves:
         """Return partitions with hosts on the workbench, or on disk and ready or waiting for their site, and how many
         in each: from partition `begin` on, and then from the first one. It ends early where many are on disk.
         """
-        benched = self._scheduler.benched.values()
-        counts = Counter(host.partition for host in benched)
+        active = self._scheduler.active.values()
+        counts = Counter(host.partition for host in active)
         on_disk = self._index.partitions_ready()
         left = SURVEYED_MAX
         found = []
-        on_disk |= {host.partition for host in benched if host.site is not None and host.site.is_crowded}
+        on_disk |= {host.partition for host in active if host.site is not None and host.site.is_crowded}
         for partition in sorted({*counts, *on_disk} - self._frozen, key=lambda one: (one < begin, one)):
             if partition in on_disk:
                 if not left:
@@ -117,8 +117,8 @@ class FrontierMoves:
         self._epochs.put_many(HOST, records)
         self._ledger.admit(first, end, number)
         self._count(records.values(), 1)
-        benched = [self._hosts.get(name, partition) for partition, name in self._index.admit(first, end)]
-        self._scheduler.admit(benched, list(self._index.sites_waiting(self._epochs, *partition_range(first, end))), now)
+        active = [self._hosts.get(name, partition) for partition, name in self._index.admit(first, end)]
+        self._scheduler.admit(active, list(self._index.sites_waiting(self._epochs, *partition_range(first, end))), now)
         self._defer_anew(first, end)
 
     def _defer_anew(self, first: int, end: int) -> None:

@@ -118,9 +118,9 @@ class NextTurn(NamedTuple):
     """For people."""
 
 
-def next_turn(benched: Iterable[Host], index: HostIndex, hosts: HostTable, *, has_sites: bool) -> NextTurn | None:
+def next_turn(active: Iterable[Host], index: HostIndex, hosts: HostTable, *, has_sites: bool) -> NextTurn | None:
     """Return when the next host may be requested, which, and why not earlier; `has_sites`: whether sites have gates."""
-    waiting = [host for host in benched if host.turn_at is not None]
+    waiting = [host for host in active if host.turn_at is not None]
     if not waiting:
         return _next_sleeper(index, hosts)
     first = min(waiting, key=lambda host: host.turn_at or 0.0)
@@ -149,9 +149,9 @@ def _next_sleeper(index: HostIndex, hosts: HostTable) -> NextTurn | None:
     return NextTurn(wake_at, record.name, _why_not_before(record, wake_at) or "it waits")
 
 
-def next_hosts(benched: Iterable[Host], index: HostIndex, hosts: HostTable, most: int) -> list[Awaited]:
+def next_hosts(active: Iterable[Host], index: HostIndex, hosts: HostTable, most: int) -> list[Awaited]:
     """Return up to `most` of the hosts that can be requested later, the earliest first."""
-    turns = nsmallest(most, (host for host in benched if host.turn_at is not None), key=lambda one: one.turn_at or 0.0)
+    turns = nsmallest(most, (host for host in active if host.turn_at is not None), key=lambda one: one.turn_at or 0.0)
     found = [(host.turn_at or 0.0, host) for host in turns]
     found += [(at, hosts.get(name, partition)) for at, partition, name in index.sleepers(most)]
     found.sort(key=lambda one: one[0])

@@ -57,7 +57,7 @@ class Scheduler:
         self._deferred = index.deferred
         self._deferred.budgets = budgets
         self.room = WorkbenchSize(options)
-        self.benched: dict[str, Host] = {}
+        self.active: dict[str, Host] = {}
         """Hosts in memory with work, by name."""
         self.closings: deque[tuple[str, str]] = deque(maxlen=CLOSINGS_SHOWN_MAX)
         """The last hosts that were closed, and why, for people."""
@@ -116,7 +116,7 @@ class Scheduler:
         elif (wake_at := self._wake_at(host)) - now > self._options.sleep_s_min:
             if not host.record.index_key or self._index.sleeps_past(host, wake_at):
                 self._sleep(host, wake_at)
-        elif len(self.benched) < self.room.hosts and host.record.index_family != "waiting":
+        elif len(self.active) < self.room.hosts and host.record.index_family != "waiting":
             self.activate(host, now)
         else:
             self._stand_by(host, level)
@@ -144,12 +144,12 @@ class Scheduler:
     def fill(self, now: float) -> None:
         """Load hosts from disk while the workbench has places: those whose sleep is over, then random ready ones."""
         self._deferred.end_round(now)
-        while len(self.benched) < self.room.hosts and (self._index.may_have(now) or self._sites.may_have):
+        while len(self.active) < self.room.hosts and (self._index.may_have(now) or self._sites.may_have):
             # With revisits, hosts that wake could keep out hosts that wait with new URLs.
             found = self._index.draw() if self._is_turn_of_new is not None and self._is_turn_of_new() else None
             found = found or self._index.wake(now) or self._deferred.draw_in_turn() or self._sites.draw_in_turn()
             found = found or self._index.draw() or self._sites.draw()
-            found = found or self._deferred.draw(now, is_rest_done=not self.benched)
+            found = found or self._deferred.draw(now, is_rest_done=not self.active)
             if found is None:
                 return
             self.activate(self._hosts.get(found[1], found[0]), now)
@@ -162,11 +162,11 @@ class Scheduler:
         is_any = self._deferred.may_continue or self._index.has_ready or self._sites.may_have
         if not (is_any or (self._index.next_wake_at() or NEVER) <= now):
             return False
-        before = len(self.benched)
+        before = len(self.active)
         if not self.room.widen(before, self._queues.window_bytes):
             return False
         self.fill(now)
-        return len(self.benched) > before
+        return len(self.active) > before
 
     def wake_at(self) -> float | None:
         """Return when `fill` or `widen` may find a host. None if no host has work: an outdated alarm, of a host that
@@ -174,14 +174,14 @@ class Scheduler:
         """
         if not self._index.hosts:
             return None
-        if not self.room.may_widen(len(self.benched), self._queues.window_bytes):
+        if not self.room.may_widen(len(self.active), self._queues.window_bytes):
             return None
         if self._index.has_ready or self._sites.may_have:
             return 0.0
         wake_at = self._index.next_wake_at()
         if not self._deferred.hosts:
             return wake_at
-        if not self.benched or self._deferred.may_continue:
+        if not self.active or self._deferred.may_continue:
             return 0.0
         return min((at for at in (wake_at, self._deferred.round_ends_at) if at is not None), default=None)
 
@@ -194,7 +194,7 @@ class Scheduler:
             return
         host.on_bench = True
         host.turns = 0
-        self.benched[host.name] = host
+        self.active[host.name] = host
         self._index.enter_bench(host)
         self._hosts.touch(host)
         self._bench.settle(host, host.place)
@@ -208,8 +208,8 @@ class Scheduler:
             self.close(host, now)
         elif not host.record.urls_queued:
             self._index.leave(host)  # It was there for a prerequisite fetch, which is lost.
-        elif len(self.benched) < self._options.active_hosts_max:
-            self.room.hosts = max(self.room.hosts, len(self.benched) + 1)
+        elif len(self.active) < self._options.active_hosts_max:
+            self.room.hosts = max(self.room.hosts, len(self.active) + 1)
             self.activate(host, now)
         else:
             self._index.enter_ready(host, self._level(host))
@@ -229,11 +229,11 @@ class Scheduler:
         self._hosts.forget(hosts)
         self._index.forget(first, end)
 
-    def admit(self, benched: Iterable[Host], waiting: Iterable[tuple[int, str]], now: float) -> None:
-        """Admit partitions from another shard: `benched` hosts were on its workbench, `waiting` are partition and name
+    def admit(self, active: Iterable[Host], waiting: Iterable[tuple[int, str]], now: float) -> None:
+        """Admit partitions from another shard: `active` hosts were on its workbench, `waiting` are partition and name
         of one host for each site with waiting hosts.
         """
-        for host in benched:
+        for host in active:
             self.resume(host, now)
         self._sites.admit(waiting)
 
@@ -302,7 +302,7 @@ class Scheduler:
         """
         for_its_site = host.site is not None and host.site.is_crowded
         if not for_its_site:
-            comes_again = bool(host.record.due) and len(self.benched) >= self.room.hosts
+            comes_again = bool(host.record.due) and len(self.active) >= self.room.hosts
             if not (comes_again and self._index.has_ready):
                 return False
         if host.prerequisites or host.parked or not host.record.urls_queued:
@@ -326,7 +326,7 @@ class Scheduler:
 
     def _retire(self, host: Host) -> None:
         host.on_bench = False
-        self.benched.pop(host.name, None)
+        self.active.pop(host.name, None)
         if not host.leased:
             self._queues.forget_window(host)
         self._bench.settle(host, None)

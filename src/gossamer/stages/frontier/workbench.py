@@ -52,17 +52,17 @@ class WorkbenchSize:
         self._options = options
         self.hosts = min(self.hosts, options.active_hosts_max)
 
-    def may_widen(self, benched: int, window_bytes: int) -> bool:
+    def may_widen(self, active: int, window_bytes: int) -> bool:
         """Say whether there is memory for one more host, for when a request could go out and no host is due."""
-        return benched < self._options.active_hosts_max and (
-            benched < 1 or (benched + 1) * HOST_BYTES + window_bytes <= self._options.active_hosts_bytes_max
+        return active < self._options.active_hosts_max and (
+            active < 1 or (active + 1) * HOST_BYTES + window_bytes <= self._options.active_hosts_bytes_max
         )
 
-    def widen(self, benched: int, window_bytes: int) -> bool:
+    def widen(self, active: int, window_bytes: int) -> bool:
         """Grow by one host if there is memory for it; say whether there is a free place now."""
-        if self.may_widen(benched, window_bytes):
-            self.hosts = max(self.hosts, benched + 1)
-        return benched < self.hosts
+        if self.may_widen(active, window_bytes):
+            self.hosts = max(self.hosts, active + 1)
+        return active < self.hosts
 
     def shrink(self) -> None:
         """Shrink by a quarter; surplus hosts leave when they have no more URLs or a long delay."""
