@@ -145,23 +145,10 @@ def one_line(error: TyperException, command: str = "gossamer", typed: Sequence[s
     option = getattr(error, "option_name", None)
     # The parser only has messages; there is no type for an unknown command.
     if option and message.startswith("No such option"):
-        names = [name for parameter in context.command.params for name in parameter.opts] if context else []
-        known = [name for name in names if name.startswith("-")]
-        # Of `-max-pages` the parser reports the first letter.
-        option = next((one for one in typed if one.startswith(option) and near(one, known)), option)
-        at_resume = _at_resume(option) if command.endswith(" resume") else ""
-        found = at_resume or _other_option(option, known) or _of_crawl(option, command)
-        if command.endswith(" search") and option[1] != "-":
-            found = "; before words to leave out write --: gossamer search DIR -- WORD -WITHOUT"
-        return f"no option {option} for {command}{found}{_lists(found, command)}"
+        return _no_option(option, command, context, typed)
     if message.startswith("No such command"):
-        name = message.split("'")[1]
-        if ADDRESS.match(name):
-            scheme = "" if "://" in name else "https://"
-            return f"{name} is no command; gossamer crawl {scheme}{name} crawls it, gossamer --help lists the commands"
         known = list(getattr(getattr(context, "command", None), "commands", {}))
-        found = _command_for(name, known) or near(name, known)
-        return f"no command {name!r}{found}{_lists(found, command)}"
+        return _no_command(message.split("'")[1], command, known)
     if mistyped := NUMBER.match(message):
         return f"{mistyped[1]}: expected {'a whole number' if mistyped[2] == 'integer' else 'a number'}"
     if chosen := CHOICE.match(message):
@@ -176,6 +163,26 @@ def one_line(error: TyperException, command: str = "gossamer", typed: Sequence[s
     is_missing = message.startswith(("Missing argument", "Missing option"))
     advice = f"write {' '.join([command, *words])}" if is_missing and words else f"{command} --help says more"
     return f"{message[:1].lower()}{message[1:]}; {advice}"
+
+
+def _no_option(option: str, command: str, context: Any, typed: Sequence[str]) -> str:
+    names = [name for parameter in context.command.params for name in parameter.opts] if context else []
+    known = [name for name in names if name.startswith("-")]
+    # Of `-max-pages` the parser reports the first letter.
+    option = next((one for one in typed if one.startswith(option) and near(one, known)), option)
+    at_resume = _at_resume(option) if command.endswith(" resume") else ""
+    found = at_resume or _other_option(option, known) or _of_crawl(option, command)
+    if command.endswith(" search") and option[1] != "-":
+        found = "; before words to leave out write --: gossamer search DIR -- WORD -WITHOUT"
+    return f"no option {option} for {command}{found}{_lists(found, command)}"
+
+
+def _no_command(name: str, command: str, known: Sequence[str]) -> str:
+    if ADDRESS.match(name):
+        scheme = "" if "://" in name else "https://"
+        return f"{name} is no command; gossamer crawl {scheme}{name} crawls it, gossamer --help lists the commands"
+    found = _command_for(name, known) or near(name, known)
+    return f"no command {name!r}{found}{_lists(found, command)}"
 
 
 def near(name: str, known: Iterable[str]) -> str:

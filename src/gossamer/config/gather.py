@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
-from gossamer.config.flags import BY_NAME
+from gossamer.config.flags import BY_NAME, Flag
 from gossamer.config.footprint import fit_budget
 from gossamer.config.lists import read_text
 from gossamer.config.mend import lines_of
@@ -66,9 +66,10 @@ def configure(
         named = given.pop("preset", None)
         preset = preset or named
     if preset is not None:
-        _take(values, origins, preset_values(str(preset)), lambda _: f"preset {preset}", Path())
+        new = preset_values(str(preset))
+        _take(values, origins, new, dict.fromkeys(new, f"preset {preset}"), Path())
     if file is not None:
-        _take(values, origins, given, _places(file, text), file.parent)
+        _take(values, origins, given, _places(file, text, given), file.parent)
         origins |= _places_within(file, text)
     listed = values.get("seeds.urls", [])
     listed = listed if isinstance(listed, list) else []
@@ -133,7 +134,8 @@ def _read_values(text: str, file: Path) -> tuple[Values, dict[str, str]]:
     """Return the values of a file, and their places in it."""
     values: Values = {}
     origins: dict[str, str] = {}
-    _take(values, origins, _flatten(_parse(text, file)), _places(file, text), file.parent)
+    new = _flatten(_parse(text, file))
+    _take(values, origins, new, _places(file, text, new), file.parent)
     return values, origins
 
 
@@ -151,25 +153,13 @@ def _finish(
 ) -> Config:
     values = dict(values)
     origins = dict(origins)
-    switches: dict[str, str] = {}
-    for name, value in (options or {}).items():
-        if value is None or value == () or value == []:
-            continue
-        if name not in BY_NAME:
-            raise ConfigError(f"no option {name!r}{_argument_meant(name)}")
-        flag = BY_NAME[name]
-        if flag.kind is bool:
-            if value is False:
-                continue
-            value = flag.value
-            if (other := switches.setdefault(flag.key, flag.option)) != flag.option:
-                raise ConfigError(f"--{other} and --{flag.option} exclude each other; give one of them")
-        place = f"--{flag.option}"
-        _take(values, origins, {flag.key: value}, lambda _, place=place: place, Path())  # type: ignore[misc]
+    for flag, value in _given(options or {}):
+        _take(values, origins, {flag.key: value}, {flag.key: f"--{flag.option}"}, Path())
     wrong: list[str] = []
     for text in sets:
         try:
-            _take(values, origins, _parse_assignment(text), lambda _: "--set", Path())
+            new = _parse_assignment(text)
+            _take(values, origins, new, dict.fromkeys(new, "--set"), Path())
         except ConfigError as error:
             wrong += error.lines
     try:
@@ -181,7 +171,31 @@ def _finish(
     return config
 
 
-def _take(values: Values, origins: dict[str, str], new: Values, place: Callable[[str], str], here: Path) -> None:
+def _given(options: Mapping[str, object]) -> Iterator[tuple[Flag, object]]:
+    """Yield the options that are given, each with the value that it sets.
+
+    Raises:
+        ConfigError: an option does not exist, or excludes another one.
+    """
+    switches: dict[str, str] = {}
+    for name, value in options.items():
+        if value is None or value == () or value == []:
+            continue
+        if name not in BY_NAME:
+            raise ConfigError(f"no option {name!r}{_argument_meant(name)}")
+        flag = BY_NAME[name]
+        if flag.kind is not bool:
+            yield flag, value
+        elif value is not False:
+            other = switches.setdefault(flag.key, flag.option)
+            if other != flag.option:
+                raise ConfigError(f"--{other} and --{flag.option} exclude each other; give one of them")
+            yield flag, flag.value
+
+
+def _take(values: Values, origins: dict[str, str], new: Values, places: Mapping[str, str], here: Path) -> None:
+    """Add new values, which are set at `places`; paths in them start at `here`."""
+    origins |= places
     for key, value in new.items():
         one = key_of(key)
         if one.path == "component" or key.startswith("components."):
@@ -193,7 +207,6 @@ def _take(values: Values, origins: dict[str, str], new: Values, place: Callable[
         elif key == "seeds.urls" and isinstance(value, list | tuple):
             value = [drop_user_info(seed) if isinstance(seed, str) else seed for seed in value]
         values[key] = value
-        origins[key] = place(key)
 
 
 def _referring(value: object, here: Path) -> object:
@@ -419,16 +432,15 @@ def _suggest_key(name: str) -> str:
     return f"; {found}" if found else ""
 
 
-def _places(file: Path, text: str) -> Callable[[str], str]:
-    """Return what says where a file sets a key: its line, else the line that opens the section."""
+def _places(file: Path, text: str, keys: Iterable[str]) -> dict[str, str]:
+    """Return where a file sets each key: its line, else the line that opens the section."""
     lines = line_numbers(text)
-
-    def place(key: str) -> str:
+    places: dict[str, str] = {}
+    for key in keys:
         section = key.partition(".")[0]
         line = (lines.get(key) if section in sections() else None) or lines.get(section)
-        return f"{file} line {line}" if line else str(file)
-
-    return place
+        places[key] = f"{file} line {line}" if line else str(file)
+    return places
 
 
 def _places_within(file: Path, text: str) -> dict[str, str]:

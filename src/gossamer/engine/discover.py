@@ -101,35 +101,35 @@ class Discovery:
             if not stages.pending_scope.is_open:
                 self._admit(some, page, admitted, judged)
             else:
-                ours = self._admit_or_keep(some)
-                judged += range(len(admitted), len(admitted) + len(ours))
-                admitted += ours
+                in_scope = self._admit_or_keep(some)
+                judged += range(len(admitted), len(admitted) + len(in_scope))
+                admitted += in_scope
             if len(some) == LINKS_AT_ONCE:
                 yield
-        found = admitted
-        asked = judged
+        ours = admitted
+        to_offer = judged
         passed = len(admitted)
         own = passed
         if page is not None and stages.frontier.watches_links:
             stages.exchange.send_linking(page, admitted)
-            stages.frontier.linked(page, found)
+            stages.frontier.linked(page, admitted)
         if not stages.exchange.is_alone:
-            links, admitted = self._route(links, admitted)
-            own = len(admitted)
-        risen = self._raise_levels(page, admitted)
+            links, ours = self._route(links, admitted)
+            own = len(ours)
+        risen = self._raise_levels(page, ours)
         # Some belong to other shards, and known URLs may become more urgent.
         if not stages.exchange.is_alone or self.counts_links:
-            asked = list(range(own))
+            to_offer = list(range(own))
         answers += [KNOWN] * own
-        offer = self._offer_of(admitted)
-        offers = len(asked)
+        offer = self._offer_of(ours)
+        offers = len(to_offer)
         self._submitted += submitted
         self._rejected += submitted - passed
         self._elsewhere += passed - own
         self._remembered += own - offers
         self._offered += offers
-        for places in (asked,) if offers < LINKS_AT_ONCE else _slices(asked):
-            offered = [admitted[at] for at in places]
+        for places in (to_offer,) if offers < LINKS_AT_ONCE else _slices(to_offer):
+            offered = [ours[at] for at in places]
             answered = offer(offered)
             self._enqueue(offered, answered, risen, now)
             for at, answer in zip(places, answered, strict=True):
@@ -140,9 +140,9 @@ class Discovery:
         if len(self._admitted) > ADMITTED_MAX:
             self._admitted.clear()
         for at in judged:
-            link = found[at]
+            link = admitted[at]
             self._admitted[link.url.fingerprint] = link.depth << PATH_BITS | link.hops
-        stages.trapping.note_links(links, admitted, answers, page)
+        stages.trapping.note_links(links, ours, answers, page)
 
     def _bounce(self, links: Sequence[Link], now: float) -> None:
         """Queue an address again, as browsers do, if a redirect leads back to it after setting cookies."""
