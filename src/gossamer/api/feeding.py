@@ -105,7 +105,7 @@ class Feeding:
         """Take in a segment from where it was left; return how many URLs of it are new to the frontier.
 
         Raises:
-            ConfigError: it is none, or is damaged.
+            ConfigError: the file is no segment, or is damaged.
         """
         before = self._ring.frontier.counts.discovered
         key = SEGMENTS + identity(path)
@@ -230,9 +230,8 @@ Left = Iterator[tuple[Link, int]]
 
 
 def write_remainder(
-    path: Path, config: Config, store: Store, name_url: NameUrl, others: list[Left],
-    url_seen: UrlSeen,
-) -> int:  # fmt: skip
+    path: Path, config: Config, store: Store, name_url: NameUrl, others: list[Left], url_seen: UrlSeen
+) -> int:
     """Write to `path` the URLs in the queues of the last commit, and those of `others` that this crawl never saw;
     return their number. If there are none, there is no file. Blocks, for a thread: about 10 µs a URL; memory does not
     grow.

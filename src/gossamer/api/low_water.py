@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gossamer.assembly.values import Shard
 
 MoreSeeds = Callable[[], Iterable[str] | Awaitable[Iterable[str]]]
-"""Called when few hosts are left; returns more seeds, or none when there are none."""
+"""Called when few hosts are left; returns more seeds, if there are any."""
 
 LOOK_S = 0.25
 """Interval of checks of the number of hosts left."""
@@ -150,7 +150,7 @@ class LowWater:
                         await self._feeding.take(Path(text))
                         is_new |= self._counts() > before
                     else:
-                        good.append(self._check(text, local))
+                        good.append(_require_seed(text, self._settings.config, local))
                 except ConfigError as error:
                     refused += 1
                     if refused <= REFUSED_SHOWN_MAX:
@@ -166,11 +166,6 @@ class LowWater:
 
     def _counts(self) -> tuple[int, int]:
         return self._frontier.counts.discovered, self._frontier.hosts_left
-
-    def _check(self, text: str, local: frozenset[str]) -> str:
-        address = seed_url(text, self._settings.config.scope.schemes)
-        check_addresses(self._settings.config, [address], local)
-        return address
 
 
 async def run_command(options: FrontierOptions, directory: Path, tell: Callable[[str], None]) -> list[str]:
@@ -219,9 +214,7 @@ async def bring_seeds(
     good = []
     for text in texts:
         with suppress(ConfigError):
-            address = seed_url(text, config.scope.schemes)
-            check_addresses(config, [address], local)
-            good.append(address)
+            good.append(_require_seed(text, config, local))
     if len(good) < len(texts):
         tell(f"{len(texts) - len(good):,} of {len(texts):,} more seeds refused")
     new = 0
@@ -231,6 +224,12 @@ async def bring_seeds(
     if not new:
         tell("few hosts are left, and there are no more seeds")
     return new > 0
+
+
+def _require_seed(text: str, config: Config, local: frozenset[str]) -> str:
+    address = seed_url(text, config.scope.schemes)
+    check_addresses(config, [address], local)
+    return address
 
 
 def _lines(output: bytearray) -> list[str]:

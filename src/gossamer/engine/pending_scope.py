@@ -61,7 +61,7 @@ class PendingScope:
         self._final = alone
         self._committed_open = 0
         self.activity = 0
-        """Number of seeds offered, and of targets of their redirects."""
+        """Grows with each seed that is opened and each move of partitions, so that reports show a change."""
         self._counts = load(epochs, PENDING_SCOPE, PendingCounts)
         self._regained: list[Link] = []
         self._changed = False
