@@ -68,9 +68,9 @@ def test_each_room_has_its_level_and_critical_lines_always_stand(tmp_path: Path)
 
 def test_levels_change_while_it_runs(tmp_path: Path) -> None:
     logs = opened(tmp_path)
-    assert not logs.tells_visits
+    assert not logs.logs_visits
     logs.reconfigure(convert(LogsOptions, {"levels": {"fetch": "debug"}}))
-    assert logs.tells_visits
+    assert logs.logs_visits
     logs.debug("visited", url="u")
     logs.reconfigure(convert(LogsOptions, {"level": "off"}))
     logs.info("http_error", url="u")

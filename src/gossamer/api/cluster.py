@@ -126,7 +126,7 @@ class ClusterCrawler(BaseCrawler):
 
     @classmethod
     def resume(cls, directory: str | Path, *, config: Config | None = None, **options: Unpack[Options]) -> Self:
-        """Prepare to continue a crawl. Raises ConfigError: there is none in `directory`, or a command works on it."""
+        """Prepare to continue a crawl. Raises ConfigError: `directory` holds no crawl, or a command works on it."""
         return cls((), output=directory, config=config, resuming=True, **options)
 
     def status(self, *, detail: bool = False) -> dict[str, object]:

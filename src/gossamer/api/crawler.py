@@ -141,7 +141,7 @@ class Crawler(BaseCrawler):
         """Crawl until nothing is left, a limit is reached or `stop` is called; return which of these it was.
 
         Raises:
-            ConfigError: the directory is in use, or a seed is none.
+            ConfigError: the directory is in use, or a seed is not a URL.
             OSError: the disk refused; everything up to the last commit is saved.
         """
         self._allow_files()  # Before any is opened.

@@ -105,7 +105,7 @@ class Feeding:
         """Take in a segment from where it was left; return how many URLs of it are new to the frontier.
 
         Raises:
-            ConfigError: the file is no segment, or is damaged.
+            ConfigError: the file is not a segment, or is damaged.
         """
         before = self._ring.frontier.counts.discovered
         key = SEGMENTS + identity(path)

@@ -53,7 +53,7 @@ async def fetch_of(url: str, config: Config) -> Fetched:
     """Fetch one page, with redirects, by the rules of a configuration: robots.txt, delays, filters, guards.
 
     Raises:
-        ConfigError: the address is none, or the page could not be requested in time; the line says why.
+        ConfigError: the address is not a URL, or the page could not be requested in time; the line says why.
     """
     with tempfile.TemporaryDirectory(prefix="gossamer-fetch-") as folder:
         one = _OnePage(url, config, Path(folder) / "crawl")

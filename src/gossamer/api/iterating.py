@@ -68,7 +68,7 @@ class Table(SuggestsAttributes):
         it.
 
         Raises:
-            ConfigError: there is no such crawl or table, or the condition is none.
+            ConfigError: there is no such crawl or table, or the condition is not valid SQL.
             DamagedError: a file of the table is not what was written.
         """
         import pyarrow as pa  # noqa: PLC0415 - a crawl need not load it
@@ -135,7 +135,7 @@ class Crawl(Tables):
         """Crawl, and yield each page after its commit.
 
         Raises:
-            ConfigError: it was read before, the directory is in use, or a seed is none.
+            ConfigError: it was read before, the directory is in use, or a seed is not a URL.
             OSError: the disk refused; everything up to the last commit is saved.
         """
         if self._is_read:

@@ -81,7 +81,7 @@ class ShardLife:
         """Crawl until nothing is left, a limit is reached or the loop is stopped; return which of these it was.
 
         Raises:
-            ConfigError: a seed is none.
+            ConfigError: a seed is not a URL.
             OSError: the disk refused; everything up to the last commit is saved.
         """
         shard = self.shard

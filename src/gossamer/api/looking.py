@@ -31,7 +31,7 @@ def about(directory: Path, config: Config) -> dict[str, object]:
 
 
 def about_of(directory: str | Path) -> dict[str, object]:
-    """As `about`, for a crawl that does not run. Raises ConfigError: there is none."""
+    """As `about`, for a crawl that does not run. Raises ConfigError: there is no crawl."""
     directory = directory_of(directory)
     return about(directory, reopen(directory / "crawl.toml"))
 

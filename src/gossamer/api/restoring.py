@@ -438,7 +438,7 @@ def _no_checkpoint(uri: str) -> ConfigError:
 
 
 async def stored_config(uri: str, sets: Sequence[str]) -> Config:
-    """Return the configuration of a crawl whose checkpoints are at a URI. Raises ConfigError: there are none."""
+    """Return the configuration of a crawl whose checkpoints are at a URI. Raises ConfigError: it holds none."""
     if uri.startswith("file:///") and not await asyncio.to_thread(Path(unquote(urlsplit(uri).path)).exists):
         raise _no_checkpoint(uri)  # To open a folder makes it.
     place = f"state.checkpoint_uri='{uri}'"

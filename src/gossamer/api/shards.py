@@ -84,7 +84,7 @@ def map_of(config: Config, directory: Path) -> PartitionMap:
 
 
 def owner_of(config: Config, directory: Path, url: str) -> int:
-    """Return the shard that has a URL; 0 for a text that is no URL."""
+    """Return the shard that has a URL; 0 for a text that is not a URL."""
     named = namer_for(config).name_typed(url)
     return map_of(config, directory).owner(named.partition) if named is not None else 0
 

@@ -232,7 +232,7 @@ def manifest_of(store: Store) -> list[ManifestEntry]:
     """Return the manifest of the last commit.
 
     Raises:
-        DamagedError: it names a file that is none of a crawl: the state came from elsewhere, and no crawl wrote it.
+        DamagedError: it names a file that no crawl writes: the state came from elsewhere.
     """
     manifest = load(store, MANIFEST, list[ManifestEntry])
     for entry in manifest:

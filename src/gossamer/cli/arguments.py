@@ -35,7 +35,7 @@ def _path(text: str) -> Path:
 
 class TypedWords:
     """Reads the words of arguments and options as typer does, without pydantic, which typer imports to read any. That
-    would be a fifth of a start. Types that are not known here, and words that are none of theirs, typer reads itself.
+    would be a fifth of a start. Types that are not known here, and words that do not fit theirs, are left to typer.
     """
 
     READ: Mapping[Any, Callable[[Any], Any]] = {
@@ -127,12 +127,12 @@ def bytes_of(memory: str) -> int:
 
 
 ADDRESS = re.compile(r"https?://|www\.|[^/\s]+\.(?:[a-z]{2,}[:/]|(?:com|net|org)\Z)", re.IGNORECASE)
-"""Beginning of an address that was typed in place of a command; `crawl.toml` is none."""
+"""Beginning of an address that was typed in place of a command. `crawl.toml` does not match."""
 NUMBER = re.compile(r"Invalid value for '(.+)': Input should be a valid (integer|number)")
 """The parser's message about a text in place of a number."""
 
 CHOICE = re.compile(r"Invalid value for '([^']+)': .*?'([^']*)' is not one of (.+)")
-"""The parser's message about a word that is none of a parameter's."""
+"""The parser's message about a word that is not among a parameter's choices."""
 
 
 def one_line(error: TyperException, command: str = "gossamer", typed: Sequence[str] = ()) -> str:

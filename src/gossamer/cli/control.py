@@ -193,7 +193,7 @@ def ask(
 
     Raises:
         NoCrawlRunsError: no crawl listens there.
-        ConfigError: the request is none, the crawl refused, or did not answer within `deadline_s`.
+        ConfigError: the request is invalid, the crawl refused it, or did not answer within `deadline_s`.
     """
     try:
         read(verb, arguments or {})

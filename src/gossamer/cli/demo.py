@@ -149,7 +149,7 @@ def _web(directory: Path, size: str, **changes: object) -> SimwebProcess:
     """Return a synthetic web of a named size with its files in `directory`.
 
     Raises:
-        ConfigError: there is no such size, or an option is none.
+        ConfigError: there is no such size, or an option is invalid.
     """
     sizes = get_args(Preset)
     if size not in sizes:

@@ -83,8 +83,8 @@ def unmake(directory: Path, missing: Sequence[Path], before: Iterable[str]) -> N
 
 
 def write_file(path: Path, text: str, option: str, *, private: bool = False) -> None:
-    """Write the whole of a file that an option names. What is no file, such as /dev/stdout, is written to in place, and
-    the file that a link leads to is replaced, not the link; `-` is standard output. Raises ConfigError if that fails.
+    """Write the whole of a file that an option names. Devices and pipes, such as /dev/stdout, are written to in place.
+    The file that a link leads to is replaced, not the link; `-` is standard output. Raises ConfigError if that fails.
     """
     if str(path) == "-":
         sys.stdout.write(text)

@@ -57,7 +57,7 @@ def check_lists(config: Config) -> None:
 
 
 def patterns_of(path: Path) -> tuple[str, ...]:
-    """Return the patterns of a file. Raises ConfigError: it cannot be read, or one is no regular expression."""
+    """Return the patterns of a file. Raises ConfigError: it cannot be read, or one is not a regular expression."""
     numbered = list(lines_of(path, bytes_max=LIST_BYTES_MAX))
     patterns = tuple(text for _, text in numbered)
     try:
@@ -69,7 +69,7 @@ def patterns_of(path: Path) -> tuple[str, ...]:
 
 
 def hosts_of(path: Path) -> HostSet:
-    """Return the hosts of a file. Raises ConfigError: it cannot be read, or a line is no host."""
+    """Return the hosts of a file. Raises ConfigError: it cannot be read, or a line is not a host."""
     hosts = HostSet()
     for number, text in lines_of(path, bytes_max=LIST_BYTES_MAX):
         try:
@@ -84,7 +84,7 @@ def all_forgotten(config: Config, directory: Path) -> list[ForgottenEntry]:
     whose pages it does not fetch again.
 
     Raises:
-        ConfigError: the shared list cannot be read, or a line of either is no entry.
+        ConfigError: the shared list cannot be read, or a line of either is not an entry.
     """
     own = directory / FORGOTTEN
     shared = config.scope.forgotten_file
@@ -98,7 +98,7 @@ def read_forgotten(path: Path) -> list[ForgottenEntry]:
     """Return the entries of a list of forgotten pages, one JSON object a line.
 
     Raises:
-        ConfigError: it cannot be read, or a line is no entry.
+        ConfigError: it cannot be read, or a line is not an entry.
     """
     found = []
     try:
@@ -117,7 +117,7 @@ def read_forgotten(path: Path) -> list[ForgottenEntry]:
 
 
 def whitelist_of(path: Path, lines_max: int | None = None) -> Whitelist:
-    """Return the sites of a file. Raises ConfigError: it cannot be read, holds nothing, or a line is no domain."""
+    """Return the sites of a file. Raises ConfigError: it cannot be read, holds nothing, or a line is not a domain."""
     at = 0
 
     def domains() -> Iterator[str]:

@@ -36,8 +36,8 @@ def change(config: Config, assignments: Iterable[str]) -> tuple[Config, list[Key
     """Return the configuration with `key=value` texts applied, and what that changed. About 20 ms.
 
     Raises:
-        ConfigError: a line for each mistake: a key is unknown (with the nearest right name), a value is none, or a key
-            cannot change while the crawl runs. Nothing changed then.
+        ConfigError: a line for each mistake: a key is unknown (with the nearest right name), a value is invalid, or a
+            key cannot change while the crawl runs. Nothing changed then.
     """
     texts = list(assignments)
     new = assign(config, texts)

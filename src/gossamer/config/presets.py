@@ -39,7 +39,7 @@ PRESETS = {
 
 
 def preset_values(name: str) -> dict[str, object]:
-    """Return the values of a preset by dotted key. Raises ConfigError: there is none of this name."""
+    """Return the values of a preset by dotted key. Raises ConfigError: no preset has this name."""
     if name not in PRESETS:
         hint = nearest(name, PRESETS, f"known are {', '.join(PRESETS)}")
         raise ConfigError(f"no preset is called {name!r}{hint}")

@@ -22,7 +22,7 @@ from gossamer.stages.fetch.credentials import (
 from gossamer.stages.fetch.options import RequestRule
 
 OPEN = OPEN_HEADERS | {"user"}
-"""Names in the value of a rule that are no secrets."""
+"""Names in the value of a rule that are not secret."""
 SECRET_VALUES = frozenset(
     name for rule in (RequestRule, LoginRule) for name, one in keys_of(rule).items() if one.key.secret
 ) - {"proxy"}

@@ -32,7 +32,7 @@ def seed(text: str, what: str = "seed") -> str:
     the text in errors.
 
     Raises:
-        ConfigError: it is none; the line says what to write instead.
+        ConfigError: it is not a URL; the line says what to write instead.
     """
     return seed_url(text, None, what)
 
@@ -43,8 +43,8 @@ def file_seeds(path: Path, schemes: Sequence[str], note: Callable[[str], None] =
     seeds are left out. `note` is called with a line about damaged parts of such a file.
 
     Raises:
-        ConfigError: the file cannot be read, or a line is no seed; the line number is named. One of another format
-            names none at all.
+        ConfigError: the file cannot be read, or a line, whose number is named, is not a seed; or a file of another
+            format has no seed.
     """
     from gossamer.config.seedfiles import FORMATS, addresses, form_of  # noqa: PLC0415 - most crawls have their seeds as arguments
 
@@ -83,7 +83,7 @@ def domain_seeds(path: Path) -> Iterator[str]:
     A line is a domain, or a rank, a comma and a domain; a port may follow. Equal ones in a row come once.
 
     Raises:
-        ConfigError: the file cannot be read, or a line is no domain; the line number is named.
+        ConfigError: the file cannot be read, or a line is not a domain; the line number is named.
     """
     before = ""
     for number, text in lines_of(path, "domains"):
@@ -106,7 +106,7 @@ def check_seeds(config: Config) -> None:
     """Check every seed before anything starts: it is a URL, it may be visited, and public servers get a contact.
 
     Raises:
-        ConfigError: there is none, or one is wrong.
+        ConfigError: there is no seed, or one is wrong.
     """
     has_segments = _has_segments(config.seeds)
     has_seeds = check_addresses(config, all_seeds(config)) > 0

@@ -59,10 +59,10 @@ class Logs:
         self._options = options
         self._levels = {package: LEVELS[level] for package, level in options.levels.items()}
         self._level = LEVELS[options.level]
-        self.tells_visits = self._levels.get("fetch", self._level) <= LEVELS["debug"]
+        self.logs_visits = self._levels.get("fetch", self._level) <= LEVELS["debug"]
         """Whether every attempt gets a line (`visited`), not only failed ones."""
-        is_told = self._levels.get("scope", self._level) <= LEVELS["debug"]
-        self.on_rejected = self.link_rejected if is_told else None
+        logs_rejections = self._levels.get("scope", self._level) <= LEVELS["debug"]
+        self.on_rejected = self.link_rejected if logs_rejections else None
         """Takes links that filters reject; None if they are not logged."""
 
     def debug(self, event: str, **facts: object) -> None:

@@ -191,7 +191,7 @@ class Recorder:
         is_final = again is None
         finish = stages.ending.look(lease, visited) if again is None else self._retry(lease, again)
         archived = stages.archive.add(visited) or Archived()
-        if self._logs.tells_visits:
+        if self._logs.logs_visits:
             self._logs.debug("visited", url=row.url, outcome=row.outcome, status=row.status, fetch_s=row.fetch_s)
         reply = visited.reply
         is_new = visited.revisit_of is None and row.outcome != "challenged"

@@ -367,7 +367,7 @@ def read(name: str, fields: Mapping[str, object], *, from_texts: bool = False) -
     """Return a request of its fields; with `from_texts` numbers and truths may be written out, as in a query.
 
     Raises:
-        InvalidError: it is none; the text names the field.
+        InvalidError: the fields do not fit; the text names the first one.
     """
     verb = VERBS.get(name)
     if verb is None:

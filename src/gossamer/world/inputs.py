@@ -24,7 +24,7 @@ def open_input(path: Path, *, pipes: bool = False) -> BinaryIO:
     """Open a file for reading. With `pipes`, a pipe too; reading it answers signals.
 
     Raises:
-        OSError: it cannot be read, or is no regular file: a device such as /dev/zero has no end, and a pipe may have
+        OSError: it cannot be read, or is not a regular file: a device such as /dev/zero has no end, and a pipe may have
             no beginning. /dev/null is an empty file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

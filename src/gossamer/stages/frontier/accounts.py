@@ -201,7 +201,7 @@ class Reputation:
         self._moves_cash = cash
         self._pairs: set[int] = set()
         self.others: OtherShards | None = None
-        """The other shards; None if there are none."""
+        """The other shards; None in a crawl of one shard."""
         self.linking_max = load(epochs, LINKING_MAX, float)
         """Largest number of other sites that link to any site."""
 

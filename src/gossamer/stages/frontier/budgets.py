@@ -67,7 +67,7 @@ class Budget(msgspec.Struct, frozen=True):
 
     def limit_reached(self, pages: int, wire_bytes: int, time_s: float) -> str:
         """Return the limit that is used up, for people; empty if none is."""
-        if pages + 1 > self.pages:  # A part of a page is none.
+        if pages + 1 > self.pages:  # A part of a page does not count.
             return counted(int(self.pages), "page")
         if wire_bytes >= self.wire_bytes:
             return f"{int(self.wire_bytes)} bytes"

@@ -47,7 +47,7 @@ class RandomWalk(Strategy):
         self._name_url = name_url
         self._dice = dice
         self.others: OtherShards | None = None
-        """The other shards; None if there are none."""
+        """The other shards; None in a crawl of one shard."""
         self._walked = WalkedPages(epochs, dice)
         self._walkers = self._walked.walkers(options.walkers if begins else 0)
         """Those in this shard, by number."""
