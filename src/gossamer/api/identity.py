@@ -75,7 +75,7 @@ def directory_of_files(key_files: Sequence[str], origin: str, now: float) -> tup
 
 
 class CrawlPage(msgspec.Struct, frozen=True):
-    """What the page says."""
+    """Content of the page about a crawl."""
 
     agent: str
     """The User-Agent header."""

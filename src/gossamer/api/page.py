@@ -64,7 +64,7 @@ class CrawledPage(SuggestsAttributes):
 
     @property
     def columns(self) -> dict[str, object]:
-        """What processing modules reported by names of their own."""
+        """Values that processing modules reported, by column."""
         findings = self._visited.findings
         return findings.columns if findings is not None else {}
 

@@ -41,7 +41,7 @@ class Home(msgspec.Struct, frozen=True):
 
     @property
     def state(self) -> Path:
-        """Its state: store, slots, contacts, and logs that are not tables yet."""
+        """Folder of its state: store, slots, contacts, and logs that are not tables yet."""
         whole = self.directory / "state"
         return whole if self.shards == 1 else whole / f"shard-{self.shard}"
 

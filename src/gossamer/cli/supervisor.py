@@ -212,7 +212,7 @@ def _silence_line(page: str) -> str:
 
 
 class SupervisorSlots(NamedTuple):
-    """What the supervisor asks of the crawl's directory."""
+    """Questions about a crawl's directory, and notes in it."""
 
     accuse: Callable[[], object]
     """A content death: add a strike to the page in the slot, if there is one."""
@@ -235,7 +235,7 @@ class SupervisorSlots(NamedTuple):
 
 
 class Patience(NamedTuple):
-    """How long and how often."""
+    """Intervals and limits of a supervisor."""
 
     watch_s: float = 0.5
     """Between two looks at the slots."""

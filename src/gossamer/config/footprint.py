@@ -27,7 +27,7 @@ PROGRAM = "the program"
 BROWSERS = "browsers (render.browsers, render.memory_bytes_max)"
 CONSOLE_BYTES = 8 * MIB
 PARTS_AT_ONCE = 2
-"""Of each file that is uploaded."""
+"""Parts of each uploaded file that are in memory at once."""
 ORIGIN = "memory.budget_bytes"
 
 
@@ -111,7 +111,7 @@ def require_memory(config: Config, program_bytes: int) -> None:
 
 
 def least_bytes(config: Config) -> int:
-    """Return what the shares take at the least: keys that are set as they are set, the others their least."""
+    """Return the least memory of all shares: of a key that is set its value, of any other its minimum."""
     return sum(
         (share.least if _is_shared(config, key) else _value(config, key)) * share.unit_bytes
         for key, share in _shares(config)

@@ -26,7 +26,7 @@ from gossamer.world.inputs import INPUT_BYTES_MAX, open_input, read_input
 
 CHECKED_LINES = 1_000
 LIST_BYTES_MAX = 64 << 20
-"""Of a file of hosts or patterns: what it holds is kept as it is. A whitelist has no bound but its 8 bytes a line."""
+"""Largest file of hosts or patterns, which is kept in memory. A whitelist has no bound: it takes 8 bytes a line."""
 
 
 def scope_lists(config: Config) -> Lists:

@@ -51,7 +51,7 @@ def request_rules(config: Config) -> dict[str, RequestRule]:
 
     Credentials in `fetch.headers` are for the origin of the seeds, if they have one origin only: the URLs that were
     given as arguments or in `seeds.urls`. A seed of http may be redirected to https on the same host: that is the same
-    owner on a safer way, so both origins receive them.
+    owner by a safer scheme, so both origins receive them.
 
     Raises:
         ConfigError: a secret cannot be read, or no single origin is known for a credential.

@@ -70,7 +70,7 @@ class NoOthers:
 
 
 class BrowserRendering:
-    """Renders pages in browsers (`features.render`). By itself none."""
+    """Renders pages in browsers (`features.render`). This base renders none."""
 
     is_on = False
     """Whether any page is rendered."""
@@ -130,7 +130,7 @@ class Ending(Protocol):
 
 
 class Hints:
-    """What sitemaps and feeds may announce (`features.revisit.hints`); by itself nothing: they are pages."""
+    """What sitemaps and feeds may announce (`features.revisit.hints`). This base reads them as pages."""
 
     wants_feeds = False
 

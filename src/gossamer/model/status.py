@@ -17,7 +17,7 @@ DETAIL_COST_MAX = 0.01
 """Largest share of the time for looking through the hosts in memory."""
 DETAIL_S_MAX = 30.0
 RECENT_CHARACTERS_MAX = 300
-"""Of a title, an error and the like in lists of what came last."""
+"""Characters of a title, an error and the like in lists of the last attempts."""
 
 
 def _meta(together: Together | None = None, says: str | None = None) -> Meta:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 INPUT_BYTES_MAX: Final = 64 << 20
-"""Of a file that is kept in memory as it is."""
+"""Largest file that is kept in memory."""
 WRITER_S_MAX: Final = 5.0
 """How long a pipe may have no program that writes to it."""
 POLL_S: Final = 0.05

@@ -56,7 +56,7 @@ def _describe(host: Host, left_s: float, longer_s: float, *, alone: bool) -> Las
 
 
 def _remedy(host: Host, left_s: float) -> str:
-    """Return what would shorten it. A Crawl-delay is the host's wish, and stands."""
+    """Return what would shorten it. A Crawl-delay is the host's wish, and is never shortened."""
     record = host.record
     rules = host.rules
     delay_s = rules.rest_s(record.fetches_s, record.crawl_delay_s)

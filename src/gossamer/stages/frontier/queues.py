@@ -42,7 +42,7 @@ ASIDE_URLS_MAX = 256
 """URLs of a host that are set aside at once, in about 2 ms; the others follow after `ASIDE_PAUSE_S`."""
 ASIDE_PAUSE_S = 0.005
 SAME_URL_S = 0.001
-"""Between two entries of one URL that wait for the same instant."""
+"""Seconds between two entries of one URL that are due at the same instant."""
 PROBE_OUT_S = 1.0
 """A due URL is examined again after this time if a probe of its origin is in flight."""
 
