@@ -116,6 +116,20 @@ def test_what_is_recalled_while_hosts_wait_is_asked_for_again() -> None:
     assert len(set(rooms)) == 2, "each has turns"
 
 
+def test_a_shard_that_waits_for_many_tokens_asks_for_no_more() -> None:
+    one, other = pair = sides(8)
+    for _ in range(WANTED_MAX + 1):
+        one.tokens.ask(NOW)
+        talk(pair, NOW)
+    one.waits = True
+    for key in SiteLimits(8, has_delay=False).keys(SITE)[: WANTED_MAX + 1]:
+        one.tokens.on_close(key, needed=True)
+    one.tokens.ask(NOW)
+    talk(pair, NOW)
+    assert one.room == 0, "those that were taken from it come back without asking, and no other does"
+    assert other.room == 0
+
+
 def test_the_delay_of_a_site_travels_with_its_token() -> None:
     one, other = pair = sides(0, has_delay=True)
     opened: list[float] = []

@@ -12,7 +12,7 @@ from gossamer.model.links import Link
 from gossamer.model.visits import Contact
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.host import Lease
-from gossamer.stages.frontier.limits import PAGES_A_HOST
+from gossamer.stages.frontier.limits import PAGES_A_HOST, TURNS_MAX
 from gossamer.stages.frontier.options import PolitenessOptions
 from tests.stages.frontier.disk import check_disk
 from tests.stages.frontier.names import T0, Shard, named
@@ -232,6 +232,20 @@ def test_large_hosts_make_room_for_the_others_of_their_site(tmp_path: Path) -> N
     assert world.benched_most["innocent.test"] == 8
     assert len(world.hosts["innocent.test"]) == 28
     shard.crash()
+
+
+def test_a_host_that_waits_for_its_robots_txt_leaves_its_place_to_nobody(shard: Shard) -> None:
+    frontier = shard.open(T0)
+    for n in range(20):
+        frontier.add(Link(named(f"http://h{n}.farm.test/"), "anchor", 1), 1, T0)
+    url = named("http://h0.farm.test/")
+    host = frontier.hosts.get(url.host, url.partition)
+    host.turns = TURNS_MAX
+    frontier.control.park(url, T0)
+    frontier.scheduler.schedule(host, T0)
+    assert host.on_bench
+    frontier.control.unpark(url, T0)
+    assert not host.on_bench, "it has had its turns, and others of its site wait"
 
 
 def test_a_host_that_waits_moves_up_when_something_urgent_of_it_is_found(shard: Shard) -> None:

@@ -66,6 +66,8 @@ def test_seeds(text: str, url: str) -> None:
         ("[::1]:81", "did you mean http://[::1]:81/ ?"),
         ("http//example.org", "did you mean http://example.org/ ?"),
         ("exa mple", "give an address such as"),
+        ("*.example.org", "has a * in its host"),
+        ("http://*.example.org/x", "has a * in its host"),
         ("/etc/passwd", "a path cannot be crawled"),
         ("htp://example.org", "did you mean http://example.org ?"),
         ("mailto:me@example.org", "those visited are http, https"),

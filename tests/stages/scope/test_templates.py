@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.stages.scope.templates import literal_start, templates_of, width_of, years_of
+from gossamer.stages.scope.templates import TemplateNode, literal_start, templates_of, width_of, years_of
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,13 @@ def test_templates_are_bounded() -> None:
 )
 def test_years_stand_before_months_or_in_parameters(path: str, years: list[int]) -> None:
     assert years_of("http://h" + path) == years
+
+
+def test_links_from_a_template_that_does_not_descend_from_it_are_no_sign_of_a_maze() -> None:
+    album, photo = TemplateNode(), TemplateNode()
+    photo.count_links(album, 40, [])
+    assert (photo.fresh_links, photo.branching, photo.through) == (0.0, 0.0, 0.0)
+    photo.count_links(photo, 2, [1, 2])
+    album.count_links(photo, 1, [])
+    assert 0 < photo.fresh_links < photo.branching
+    assert 0 < album.through < 1, "photos descend from albums"

@@ -578,6 +578,14 @@ def test_it_goes_on_where_it_was_when_it_is_opened_again() -> None:
     assert opened.trap_of(named("/cal/2500/01/", "other.example")) is None
 
 
+def test_of_a_host_that_another_shard_has_now_nothing_is_left() -> None:
+    traps = Crawl(calendar).run("/cal/2024/01/").traps
+    traps.forget(["h.example"], [])
+    assert traps.all == []
+    assert traps.trap_of(named("/cal/2500/01/")) is None
+    assert list(traps.take_watched()) == [], "its pages count anew"
+
+
 def test_memory_does_not_grow_with_hosts() -> None:
     traps = Traps(ScopeOptions())
     for number in range(WARDS_MAX + 50):
