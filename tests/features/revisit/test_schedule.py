@@ -155,6 +155,22 @@ def test_a_page_that_changes_comes_back_sooner_than_one_that_does_not(tmp_path: 
     kept.store.close()
 
 
+def test_a_page_that_is_enrolled_is_due_as_said_unless_it_is_never_visited_again(kept: Kept) -> None:
+    url = named("http://a.test/1")
+    assert not kept.schedule.enrol(Sight(url, "excluded", T0, 0), T0 + 5)
+    assert kept.schedule.enrol(Sight(url, "fetched", T0, 200, 1, payload=b"1"), T0 + 5)
+    kept.queue.due[url.text] = T0 + 5
+    kept.check_sums()
+
+
+def test_without_a_price_a_page_is_seen_again_after_the_mean_interval(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, policy="adaptive", interval_s_mean=2 * DAY_S)
+    due_at = kept.visit("http://a.test/1", T0)
+    assert due_at is not None
+    assert due_at - T0 == pytest.approx(2 * DAY_S, rel=0.06)
+    kept.store.close()
+
+
 def test_the_budget_is_one_visit_a_page_and_mean_interval(tmp_path: Path) -> None:
     kept = Kept(tmp_path, interval_s_mean=2 * DAY_S)
     draw, rates = random.Random(1), {}
@@ -280,6 +296,8 @@ def test_a_promise_is_a_due_time_and_is_counted(tmp_path: Path) -> None:
     assert kept.queue.due["http://a.test/news/now"] <= T0 + 541, "the strictest counts"
     kept.visit("http://a.test/news/1", T0 + 3_500)
     kept.visit("http://a.test/news/2", T0 + 4_600)
+    kept.visit("http://a.test/news/3", T0 + 3_500, outcome="http_error", status=500, digest=0, payload=b"")
+    kept.visit("http://a.test/news/3", T0 + 4_900)  # It was not there in time, and not we were late.
     facts = whole_facts(kept.schedule.state, T0 + 5_000)
     promises = facts["promises"]
     assert isinstance(promises, list)
@@ -413,6 +431,8 @@ def test_news_of_a_change_brings_a_visit_forward_and_old_news_does_not(kept: Kep
     memory = kept.memory(url.text)
     assert memory.history.dated > 0.9, "the change is dated by who told of it"
     assert memory.changed_at == T0 + 50
+    kept.visit(url.text, T0 + 460, 2)
+    assert kept.memory(url.text).changed_at == T0 + 50, "a visit without a change does not forget the last one"
     assert kept.schedule.note(Notice(url, "feed", changed_at=T0 + 9_999_999), T0 + 500), "news of the future is none"
     assert kept.memory(url.text).announced_at == T0 + 50
     kept.check_sums()
@@ -424,6 +444,7 @@ def test_hints_and_fixed_rhythms(kept: Kept) -> None:
     kept.schedule.note(Notice(named("http://hinted.test/1"), "sitemap", interval_hint_s=3_600.0), T0)
     kept.schedule.note(Notice(named("http://feed.test/1"), "feed", interval_s=1_800.0), T0)
     assert kept.queue.due["http://feed.test/1"] == T0 + 1_800
+    assert kept.schedule.state.there == 3, "what is said of a page leaves it in the sums"
     for page in ("plain", "hinted", "feed"):
         kept.visit(f"http://{page}.test/1", T0 + 1_000)
     assert kept.memory("http://hinted.test/1").change_rate > 3 * kept.memory("http://plain.test/1").change_rate
@@ -442,6 +463,7 @@ def test_a_page_that_was_given_up_is_taken_back_by_news(kept: Kept) -> None:
     assert text not in kept.queue.due
     assert kept.schedule.note(Notice(named(text), "sitemap", changed_at=T0 + 500), T0 + 600)
     assert kept.queue.due[text] == T0 + 600
+    assert kept.schedule.state.there == 0, "nothing is there yet"
     kept.check_sums()
 
 
@@ -490,6 +512,9 @@ def test_nothing_of_it_is_lost_by_a_death_after_the_commit(kept: Kept) -> None:
     kept.visit("http://h0.test/0", T0 + 9_000, version=99)  # Not committed.
     kept.open()
     assert msgspec.msgpack.encode(kept.schedule.state) == before
+    hosts = {named(f"http://h{number}.test/") for number in range(3)}
+    kept_under = {key[:2] for key, _ in kept.store.scan("rhythm", *ALL)}
+    assert kept_under == {host.partition.to_bytes(2) for host in hosts}, "it moves with its host"
     kept.queue.due = {
         one.address: one.due_at for one in map(decode_memory, dict(kept.store.scan("revisit", *ALL)).values())
     }

@@ -23,6 +23,7 @@ from gossamer.model.links import ALLOWED, Found, Prerequisite, Verdict
 from gossamer.model.visits import Failure
 from gossamer.options import convert
 from gossamer.state.epoch import Epochs
+from gossamer.state.schema import MENTIONED
 from gossamer.state.store import Store
 from gossamer.testing import reply
 from gossamer.url.url import Url
@@ -244,6 +245,7 @@ def test_leaving_is_confirmed_once_and_forgets(epochs: Epochs) -> None:
 
 
 def test_all_of_it_survives_with_the_epoch_and_what_was_under_way_is_asked_anew(epochs: Epochs) -> None:
+    epochs.put(MENTIONED.family, PAGE.partition.to_bytes(2) + MENTIONED.marks, b"of another module")
     first = made(epochs)
     first.subscribe(PAGE, stated(HUB), NOW)
     prerequisite, _ = sent(first.due(NOW))
@@ -366,6 +368,10 @@ def test_one_site_does_not_take_the_places_of_others(epochs: Epochs) -> None:
     assert len(subscriptions) == SITE_SUBSCRIPTIONS_MIN
     pages_of(subscriptions, "good.example", 1)
     assert len(subscriptions) == SITE_SUBSCRIPTIONS_MIN + 1
+    for asked in subscriptions.due(NOW):
+        subscriptions.answered(asked, reply(HUB, 404), b"", NOW)
+    pages_of(subscriptions, "evil.example", 60)
+    assert len(subscriptions) == SITE_SUBSCRIPTIONS_MIN + 1, "each takes the place of one that a hub refused"
 
 
 def test_what_no_hub_has_verified_makes_room(epochs: Epochs) -> None:
