@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gossamer.state.epoch import Epochs
+from gossamer.state.epoch import Cleared, Epochs
 from gossamer.state.store import Store
 
 FAMILIES = ("queue", "ready")
@@ -220,6 +220,26 @@ def test_a_range_of_the_closing_epoch_clears_what_the_store_holds(
     epochs.cut()
 
     assert epochs.get_many("queue", [b"\0\0a", b"\0\0b"]) == [None, b"1"]
+
+
+def test_a_range_that_touches_several_others_takes_them_in() -> None:
+    cleared = Cleared()
+    for begin, end in ((b"a", b"c"), (b"e", b"g"), (b"i", b"p"), (b"x", b"z"), (b"b", b"j")):
+        cleared.add(begin, end)
+    assert (cleared.begins, cleared.ends) == ([b"a", b"x"], [b"p", b"z"])
+    assert [cleared.covers(key) for key in (b"a", b"o", b"p", b"w", b"y")] == [True, True, False, False, True]
+
+
+def test_many_values_that_are_put_at_once_count_as_if_they_came_one_by_one(
+    opened: Callable[[Path], Store], tmp_path: Path
+) -> None:
+    pairs = {number.to_bytes(8): bytes(number) for number in range(100)}
+    at_once, one_by_one = Epochs(opened(tmp_path / "1")), Epochs(opened(tmp_path / "2"))
+    at_once.put_many("seen", pairs)
+    for name, value in pairs.items():
+        one_by_one.put("seen", name, value)
+    assert at_once.memory_bytes == one_by_one.memory_bytes > 0
+    assert at_once.size == one_by_one.size == 100
 
 
 def test_numbers_go_on_after_reopening(tmp_path: Path) -> None:

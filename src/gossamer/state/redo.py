@@ -181,7 +181,7 @@ def _chunks(ranges: Sequence[Range], changes: Mapping[int, Mapping[bytes, bytes 
     count = size = 0
     for family, changed in changes.items():
         for keys, values, part_bytes in _parts(changed):
-            if operations and size + part_bytes > SLICE_BYTES_MAX:
+            if operations and (count >= SLICE_OPERATIONS_MAX or size + part_bytes > SLICE_BYTES_MAX):
                 yield Chunk(first, operations)
                 first = []
                 operations = []
@@ -190,12 +190,6 @@ def _chunks(ranges: Sequence[Range], changes: Mapping[int, Mapping[bytes, bytes 
             operations.append((family, keys, values))
             count += len(keys)
             size += part_bytes
-            if count >= SLICE_OPERATIONS_MAX or size >= SLICE_BYTES_MAX:
-                yield Chunk(first, operations)
-                first = []
-                operations = []
-                count = 0
-                size = 0
     if operations or first:
         yield Chunk(first, operations)
 
