@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer.cluster.addresses import Addresses
-from gossamer.cluster.lease_server import AGAIN_S, LEFT_S, Terms, decode_message
+from gossamer.cluster.lease_server import AGAIN_S, LEFT_S, LeaseServer, Message, Terms, decode_message
 
 TERM_S, TURN_S, REQUEST_S_MAX, REST_S = 3.0, 1.0, 2.0, 0.1
 STEP_S = 0.05
@@ -402,3 +402,18 @@ def test_a_refused_lease_that_its_user_lost_meanwhile_is_not_recalled_again() ->
     assert case.address in dict(decode_message(wants).wants)
     case.owner.take(0, wants, now, 2)
     assert decode_message(case.owner.outgoing(0, now)).recalls == []
+
+
+@pytest.mark.parametrize("holder", [0, 2])
+def test_a_declared_lease_takes_no_address_from_the_shard_that_has_it(holder: int) -> None:
+    declares = 2 - holder
+    owner = LeaseServer(1, 3, Terms(10.0, TURN_S, REQUEST_S_MAX, REST_S), 100.0, is_new=True)
+    for shard in (0, 2):
+        owner.on_restart(shard, 0, 100.0)
+    owner.hear(holder, Message(serial=1, wants=[("192.0.2.1", 5)]), 100.0)
+    granted, answered = Message(), Message()
+    owner.say(holder, granted, 100.0)
+    assert [address for address, _, _ in granted.grants] == ["192.0.2.1"]
+    owner.hear(declares, Message(serial=1, holds=[("192.0.2.1", 7)]), 101.0)
+    owner.say(declares, answered, 101.0)
+    assert answered.recalls == [("192.0.2.1", 7)]

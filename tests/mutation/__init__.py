@@ -20,4 +20,4 @@ PACKAGES = (
     "state",
     "cluster",
 )
-"""Folders of the package, and of its tests."""
+"""Folders of the package, and of its tests, where OF names no other one."""

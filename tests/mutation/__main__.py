@@ -40,6 +40,7 @@ class Laboratory:
 
     def __init__(self, mutants: list[Mutant], measured: Path | None) -> None:
         self._mutants = mutants
+        self._folders = {one.file.parent for one in mutants}
         self._measured = measured or Path()
         self._failed = self._seconds = 0.0
         self._base = Path()
@@ -54,8 +55,8 @@ class Laboratory:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Measure the tests where that is not done, then try the mutants."""
         self._base = session.config._tmp_path_factory.getbasetemp()
-        for package in PACKAGES:
-            for file in (SOURCE / package).glob("*.py"):
+        for folder in self._folders:
+            for file in folder.glob("*.py"):
                 importlib.import_module(".".join(file.relative_to(SOURCE.parent).with_suffix("").parts))
         if self._measured == Path():
             self._measured = self._base / "measured.json"
@@ -125,7 +126,7 @@ class Laboratory:
 
     def _measure(self, session: pytest.Session, say: Callable[[str], None]) -> None:
         """Run all tests; write which lines each reaches, and its seconds, except of those that fail."""
-        measuring = coverage.Coverage(data_file=None, config_file=False, source=[str(SOURCE / one) for one in PACKAGES])
+        measuring = coverage.Coverage(data_file=None, config_file=False, source=[str(one) for one in self._folders])
         measuring.start()
         seconds = {}
         for item, following in zip(session.items, [*session.items[1:], None], strict=True):
@@ -185,7 +186,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Try mutants of the packages of a crawl's decisions.")
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--of", default="", choices=("", *PACKAGES), help="one package to change, with its own tests")
+    every = sorted(str(one.parent.relative_to(SOURCE)) for one in SOURCE.rglob("__init__.py"))
+    parser.add_argument("--of", default="", choices=("", *every), help="one package to change, with its own tests")
     parser.add_argument("--beside", default="", help="further folders of tests for it, such as `ring lab`")
     parser.add_argument("--only", default="", help="a piece of the names of those to try")
     parser.add_argument("--measured", type=Path, help="where to keep which test reaches which line, for another run")

@@ -180,7 +180,7 @@ def _judge(limit: RequestLimit, rate: float, silent: float, now: float) -> Reque
 
 def _try_fewer(limit: RequestLimit, rate: float, floor: int, why: str) -> RequestLimit:
     """Begin an experiment with fewer requests; at the lower bound the next one goes up."""
-    most = max(floor, min(int(limit.most / STEP), limit.most - 1))
+    most = max(floor, int(limit.most / STEP))
     if most >= limit.most:
         return replace(limit, goes="up", why=why)
     return replace(limit, most=most, before=limit.most, rate=rate, goes="down", step=STEP, why=why)
