@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from gossamer.stages.resolve.guard import canonical, why_refused
+from gossamer.model.visits import Failure, Located
+from gossamer.stages.resolve.guard import GuardedResolver, canonical, why_refused
 
 
 @pytest.mark.parametrize(
@@ -86,3 +89,30 @@ def test_one_spelling() -> None:
     assert canonical("::ffff:9.9.9.9") == "9.9.9.9"
     with pytest.raises(ValueError, match=r"127\.1"):
         canonical("127.1")
+
+
+class Known:
+    """A resolver of the operator's, which has its answers at hand."""
+
+    def __init__(self, **hosts: tuple[str, ...]) -> None:
+        self._hosts = hosts
+
+    def cached(self, host: str) -> Located | None:
+        return Located(self._hosts[host], 60.0) if host in self._hosts else None
+
+    async def resolve(self, host: str) -> Located | Failure:
+        return self.cached(host) or Failure("dns_error", "no such name")
+
+    async def close(self) -> None:
+        pass
+
+
+def test_what_an_operators_resolver_says_passes_the_guard_also_when_it_knows_it_at_once() -> None:
+    resolver = GuardedResolver(Known(public=("9.9.9.9", "127.0.0.1"), private=("10.0.0.1",)), allow_private=False)
+    assert resolver.cached("public") == Located(("9.9.9.9",), 60.0)
+    assert resolver.cached("private") is None
+    assert resolver.cached("unknown") is None
+    refused, missing = (asyncio.run(resolver.resolve(host)) for host in ("private", "unknown"))
+    assert isinstance(refused, Failure)
+    assert isinstance(missing, Failure)
+    assert (refused.outcome, missing.outcome) == ("excluded", "dns_error")

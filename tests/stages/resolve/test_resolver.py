@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -213,6 +214,19 @@ def test_one_family_that_cannot_be_asked_leaves_the_question_open() -> None:
     asyncio.run(main())
 
 
+def test_a_family_that_failed_leaves_the_question_open_though_the_other_has_no_such_name() -> None:
+    def answer(query: bytes, question: bytes) -> bytes:
+        code = NXDOMAIN if question[-4:-2] == b"\0\1" else SERVFAIL
+        return query[:2] + struct.pack(">5H", 0x8180 | code, 1, 0, 0, 0) + question
+
+    async def main() -> None:
+        zone = Zone(raw={"a.test": answer})
+        async with resolving(zone, tries=1) as (resolver, _):
+            assert failed(await resolver.resolve("a.test")).retry
+
+    asyncio.run(main())
+
+
 def test_every_lookup_has_a_deadline() -> None:
     async def main() -> None:
         zone = Zone(silent={"slow.test"})
@@ -357,10 +371,12 @@ def test_literals_localhost_and_names_that_exist_nowhere_ask_nobody() -> None:
 )
 def test_what_is_no_name_is_a_failure(host: str) -> None:
     async def main() -> None:
-        async with resolving(Zone()) as (resolver, _):
+        zone = Zone()
+        async with resolving(zone) as (resolver, _):
             failure = failed(await resolver.resolve(host))
             assert failure.outcome == "dns_error"
             assert not failure.retry
+        assert zone.asked == []
 
     asyncio.run(main())
 
