@@ -10,19 +10,22 @@ from msgspec import UNSET
 from gossamer.api.metrics import metrics_of
 from gossamer.cli.status_view import status_text
 from gossamer.cluster.coordination import ARRIVE_S_MAX, SILENT_S, Coordination, CoordinatorRecord, Limits, ShardAnswer
+from gossamer.cluster.coordinator import QUICK_ROUND_S
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import ShardReport
-from gossamer.cluster.spreading import ROUNDS_MIN, ShardMove, Spreading, machines_for, room_on
+from gossamer.cluster.spreading import LASTS_S, ShardMove, Spreading, machines_for, room_on
 from gossamer.model.status import Status, read_status
 
 TENURE_S = 20.0
+ROUND_S = 0.5
+ROUNDS_MIN = int(LASTS_S / ROUND_S) + 1
 
 
 def moved(spreading: Spreading, machines: dict[int, str], room: dict[str, int], rounds: int) -> list[ShardMove]:
     """Move shards for a number of rounds; return the moves."""
     found = []
-    for _ in range(rounds):
-        if (move := spreading.take_round(machines, room)) is not None:
+    for number in range(rounds):
+        if (move := spreading.take_round(machines, room, number * ROUND_S)) is not None:
             found.append(move)
             machines[move.shard] = move.to
     return found
@@ -53,7 +56,7 @@ def test_a_difference_of_one_or_a_brief_one_moves_nothing() -> None:
     machines = {0: "a", 1: "a"}
     for _ in range(10):
         assert not moved(spreading, machines, room, ROUNDS_MIN - 1)
-        assert spreading.take_round(machines, {"a": 9}) is None  # The other one is away again.
+        assert spreading.take_round(machines, {"a": 9}, LASTS_S) is None  # The other one is away again.
 
 
 def test_a_machine_gets_no_more_shards_than_it_has_room_for() -> None:
@@ -74,6 +77,7 @@ class Crawl:
 
     def __init__(self) -> None:
         self.now = 1_000.0
+        self.round_s = ROUND_S
         even = PartitionMap.even(2)
         self.coordination = Coordination(even, Limits(), TENURE_S, self.now, CoordinatorRecord(), lambda _: None)
         self.coordination.spreading = Spreading()
@@ -81,7 +85,7 @@ class Crawl:
 
     def take(self, **states: str) -> None:
         """Take a round of answers, `s0="running@a/1"`: state, machine and process of each shard."""
-        self.now += 0.5
+        self.now += self.round_s
         answers = []
         for name, said in states.items():
             shard = int(name[1:])
@@ -117,6 +121,36 @@ def test_a_shard_ends_where_it_is_and_begins_elsewhere_without_waiting_for_its_l
         crawl.take(s0="running@a/0", s1="running@b/2")
     assert not coordination.leaving
     assert not coordination.departed
+
+
+def test_a_shard_whose_machine_is_lost_while_it_should_leave_is_not_ended_where_it_goes_on() -> None:
+    """Its next process would end as soon as it has begun."""
+    crawl = Crawl()
+    crawl.until_it_leaves()
+    assert crawl.coordination.look(1).orders.end == "stopped"
+    for _ in range(ROUNDS_MIN):
+        crawl.take()
+    crawl.take(s0="starting@b/5", s1="starting@c/6")
+    assert crawl.coordination.look(1).orders.end == ""
+    crawl.take(s0="running@b/5", s1="running@c/6")
+    assert crawl.coordination.departed == []
+
+
+def test_no_shard_is_ordered_to_leave_a_machine_that_does_not_answer() -> None:
+    crawl = Crawl()
+    for _ in range(ROUNDS_MIN - 1):
+        crawl.take(s0="running@a/0", s1="running@a/1")
+    for _ in range(ROUNDS_MIN):
+        crawl.take()
+    assert not crawl.coordination.leaving
+
+
+def test_quick_rounds_do_not_shorten_the_time_before_a_shard_moves() -> None:
+    crawl = Crawl()
+    crawl.round_s = QUICK_ROUND_S
+    for _ in range(int(LASTS_S / QUICK_ROUND_S) - 1):
+        crawl.take(s0="running@a/0", s1="running@a/1")
+    assert not crawl.coordination.leaving
 
 
 def test_a_shard_that_ended_while_the_coordinator_restarted_is_started_on_any_machine() -> None:

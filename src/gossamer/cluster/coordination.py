@@ -275,7 +275,7 @@ class Coordination:
         self.moves.take_round(reports, begins=not self.kept.end)
         self._even(reports, now)
         if self.spreading is not None:
-            self._spread(self.spreading)
+            self._spread(self.spreading, is_calm=len(reports) == self.shards)
         if self._quotas is not None:
             for report in reports:
                 self._quota[report.shard] = self._quotas.order(report)
@@ -418,6 +418,8 @@ class Coordination:
         if old is not None and (not answer.status or answer.state == "starting"):
             # It has no process for the moment, or one that has not read its counts: keep its last status.
             answer = msgspec.structs.replace(answer, status=old.status)
+        if old is not None and old.node != answer.node:  # What it was to leave is lost.
+            self.leaving.pop(answer.shard, "")
         self.seen[answer.shard] = answer
         self._heard_at[answer.shard] = self._now
         if answer.state in ("failed", "refused"):
@@ -516,17 +518,16 @@ class Coordination:
                 f"{counted(partitions, 'partition')} of sites move there, and more later if needed (cluster.rebalance)"
             )
 
-    def _spread(self, spreading: Spreading) -> None:
-        """Move a shard from the machine with most shards to one that has fewer, if nothing else changes."""
+    def _spread(self, spreading: Spreading, *, is_calm: bool) -> None:
+        """Move a shard from the machine with most shards to one that has fewer, if nothing else changes and all run."""
         kept = self.kept
         self._check_arrivals()
-        is_calm = len(self.seen) == self.shards and all(one.state == "running" for one in self.seen.values())
-        if not is_calm or self._silent or self.leaving or kept.end or kept.paused or kept.held or self.moves.is_moving:
+        if not is_calm or self.leaving or kept.end or kept.paused or kept.held or self.moves.is_moving:
             spreading.forget()
             return
         machines = {shard: answer.node for shard, answer in self.seen.items()}
         room = {machine: count for machine, count in self.room.items() if machine not in self._avoided}
-        if (found := spreading.take_round(machines, room)) is not None:
+        if (found := spreading.take_round(machines, room, self._now)) is not None:
             self.leaving[found.shard] = found.to
             self.notes.append(
                 f"shard {found.shard} moves from machine {found.sender[:8]}, which has most shards, to "

@@ -1,7 +1,7 @@
 """Spreading: moves shards to machines that have fewer of them: one that joined, or came back. No I/O, no clock.
 
 A shard moves only where the machine that it leaves has at least two more, so the numbers of the two never change
-places, and the moves end. The difference must last for several rounds, and shards move one after the other.
+places, and the moves end. The difference must last for some time, and shards move one after the other.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-ROUNDS_MIN: Final = 20
-"""Consecutive rounds in which the same shard should move before it does: 10 s."""
+LASTS_S: Final = 10.0
+"""Time for which the same shard should move before it does: longer than a machine that is lost still counts."""
 
 
 class ShardMove(NamedTuple):
@@ -23,26 +23,25 @@ class ShardMove(NamedTuple):
 
 
 class Spreading:
-    """Compares the machines in each round. After a restart of the coordinator, counting begins again."""
+    """Compares the machines in each round. After a restart of the coordinator, the time begins again."""
 
-    def __init__(self, rounds_min: int = ROUNDS_MIN) -> None:
-        self._rounds_min = rounds_min
-        self._rounds = 0
+    def __init__(self) -> None:
+        self._since = 0.0
         self._found: ShardMove | None = None
 
     def forget(self) -> None:
-        """Begin to count again."""
-        self._rounds = 0
+        """Have the time begin again."""
         self._found = None
 
-    def take_round(self, machines: Mapping[int, str], room: Mapping[str, int]) -> ShardMove | None:
+    def take_round(self, machines: Mapping[int, str], room: Mapping[str, int], now: float) -> ShardMove | None:
         """Return the shard that should move now. `machines` are those of the shards, by shard; `room` says for how many
         shards each machine has room.
         """
         found = _move(machines, room)
-        self._rounds = self._rounds + 1 if found == self._found else 1
-        self._found = found
-        if found is None or self._rounds < self._rounds_min:
+        if found != self._found:
+            self._found = found
+            self._since = now
+        if found is None or now - self._since < LASTS_S:
             return None
         self.forget()
         return found
