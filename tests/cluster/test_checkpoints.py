@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from gossamer.api.maintenance import verify_of
-from gossamer.api.restoring import gather, restore_of
+from gossamer.api.restoring import gather, restore_of, vault_of
+from gossamer.assembly.home import Home
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import configure, effective_toml
 from gossamer.lab.simweb.options import SimwebOptions
@@ -16,8 +17,11 @@ from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError, StoreError
 from gossamer.model.product import FORGOTTEN
 from gossamer.stages.archive.checkpoints import Checkpoints, ShardClaim, SnapshotFile
+from gossamer.stages.archive.follower import Sealer
 from gossamer.stages.archive.objectstore import ObjectStore
 from gossamer.stages.archive.options import ArchiveOptions
+from gossamer.state.journals import ManifestEntry, Phase
+from gossamer.state.sums import crc
 from tests.cluster.crawls import config_of, crawl
 from tests.faults.shards import Shards
 
@@ -145,6 +149,37 @@ def test_what_a_lost_machine_sent_and_nobody_lists_is_removed(tmp_path: Path) ->
     left = {path.name for path in (tmp_path / "kept/warc").iterdir()}
     assert left == {"gossamer-003-0001-000001.warc.gz", "gossamer-013-0001-000009.warc.gz"}
     assert (tmp_path / "kept/shard-3/claim.json").exists()
+
+
+def test_a_shard_that_comes_back_to_a_machine_finds_none_of_its_former_files_there(tmp_path: Path) -> None:
+    """One that grew here was finished elsewhere: here it is longer, and its shard would take it for damaged."""
+    uri = f"file://{tmp_path}/kept"
+    config = configure(options={"contact": "a@example.org"}, sets=("cluster.workers=2", f"state.checkpoint_uri={uri}"))
+    name = "gossamer-001-0001-000002.warc.gz"
+    here = tmp_path / "here"
+    stale = ["warc/" + name, "pages/pages-001-0001-000001.parquet", "items/book/items.book-001-0001-000001.parquet"]
+    others = ["warc/gossamer-000-0001-000001.warc.gz"]
+
+    async def run() -> None:
+        for machine in ("there", "here"):
+            Home(tmp_path / machine, 1, 2).state.mkdir(parents=True)
+        await vault_of(config, Home(tmp_path / "there", 1, 2), "there").open()
+        own = checkpoints(tmp_path, shard=1)
+        (tmp_path / "there/finished").write_bytes(b"abc")
+        finished = SnapshotFile("warc/" + name, tmp_path / "there/finished")
+        await own.save(1, 7, 100.0, [*files(tmp_path, current="c"), finished], [])
+        await vault_of(config, Home(here, 1, 2), "here").open()
+
+    for path in (*stale, *others):
+        (here / path).parent.mkdir(parents=True, exist_ok=True)
+        (here / path).write_bytes(b"abcd")
+    asyncio.run(run())
+    assert [path for path in (*stale, *others) if (here / path).exists()] == others
+    journals = Home(here, 1, 2).journals()
+    journals.recover([ManifestEntry("warc/" + name, Phase.CLOSED, 3, crc=crc(b"abc"))])
+    sealing = Sealer(journals).next()
+    assert sealing is not None
+    assert sealing.make() == ""
 
 
 def test_what_is_not_as_it_was_saved_is_refused(tmp_path: Path) -> None:

@@ -122,6 +122,9 @@ class Vault:
                 shutil.rmtree(path)
             elif path.name != "lock":  # This process holds it.
                 path.unlink()
+        # A file that was finished elsewhere may have the name, but not the content, of one that grew here.
+        for path in self._home.files("*", "items/*"):
+            path.unlink()
         if saved is None:
             self.restored = "starts from the beginning: it was lost before its first checkpoint"
             return

@@ -70,12 +70,13 @@ class Home(msgspec.Struct, frozen=True):
         """Raise ConfigError if the shard's store is missing but its output files exist: a new store would give new
         files the same names. Do not call it for shards that restore from a checkpoint: their file names differ.
         """
-        if self.is_there:
-            return
-        own = f"*-{self.shard:03d}-[0-9]*"
-        left = [*self.directory.glob(f"warc/{own}"), *self.directory.glob(f"pages/{own}")]
+        left = self.files("warc", "pages") if not self.is_there else []
         if any(file.suffix != ".open" or file.stat().st_size for file in left):
             self.refuse_without_state()
+
+    def files(self, *folders: str) -> list[Path]:
+        """Return its files in folders (patterns) of the crawl's directory."""
+        return [path for folder in folders for path in self.directory.glob(f"{folder}/*-{self.shard:03d}-[0-9]*")]
 
     def refuse_without_state(self) -> NoReturn:
         """Raise ConfigError for a shard that has crawled and lost its store."""
