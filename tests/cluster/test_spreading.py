@@ -78,6 +78,7 @@ class Crawl:
     def __init__(self) -> None:
         self.now = 1_000.0
         self.round_s = ROUND_S
+        self.saves = True
         even = PartitionMap.even(2)
         self.coordination = Coordination(even, Limits(), TENURE_S, self.now, CoordinatorRecord(), lambda _: None)
         self.coordination.spreading = Spreading()
@@ -92,7 +93,7 @@ class Crawl:
             state, _, holder = said.partition("@")
             report = ShardReport(shard=shard, opening=1, passive=False, activity=1) if state == "running" else None
             node = holder.partition("/")[0]
-            held = {"holder": holder, "renews": state == "running"}
+            held = {"holder": holder, "renews": state == "running", "saves": self.saves}
             answers.append(ShardAnswer(shard=shard, state=state, node=node, report=report, **held))  # type: ignore[arg-type]
         self.coordination.took(answers, self.now)
 
@@ -142,6 +143,29 @@ def test_no_shard_is_ordered_to_leave_a_machine_that_does_not_answer() -> None:
         crawl.take(s0="running@a/0", s1="running@a/1")
     for _ in range(ROUNDS_MIN):
         crawl.take()
+    assert not crawl.coordination.leaving
+
+
+def test_a_shard_that_cannot_write_its_last_checkpoint_goes_on_where_it_moves_to() -> None:
+    """The crawl would end, since a shard of it has failed."""
+    crawl = Crawl()
+    crawl.until_it_leaves()
+    for _ in range(3):
+        crawl.take(s0="running@a/0", s1="failed@a/1")
+    assert crawl.coordination.departed == [(1, "b")]
+    assert not crawl.coordination.is_over
+    assert (crawl.coordination.kept.end, crawl.coordination.failure) == ("", ("", False))
+    assert " ".join(crawl.coordination.take_notes()).count("it goes on from its last checkpoint") == 1
+    crawl.coordination.arrive(1)
+    crawl.take(s0="running@a/0", s1="failed@b/2")
+    assert crawl.coordination.kept.end == "stopped"
+
+
+def test_no_shard_moves_while_one_cannot_write_checkpoints() -> None:
+    crawl = Crawl()
+    crawl.saves = False
+    for _ in range(2 * ROUNDS_MIN):
+        crawl.take(s0="running@a/0", s1="running@a/1")
     assert not crawl.coordination.leaving
 
 

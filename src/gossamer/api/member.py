@@ -173,6 +173,7 @@ class ClusterMember(Crawler):
             report = shard.membership.report()
             answer |= {"state": "running", "report": msgspec.to_builtins(report)}
             if self._vault is not None:
+                answer["saves"] = not self._vault.is_failing
                 answer["secured"] = not report.pages_under_way and self._vault.saved_activity == report.activity
                 if look.secure and not answer["secured"] and (self._securing is None or self._securing.done()):
                     self._securing = asyncio.create_task(self._vault.try_save(shard))

@@ -62,7 +62,8 @@ class Vault:
         self._opening = 0
         self._clock = WallClock()
         self._one_at_a_time = asyncio.Lock()
-        self._failing = False
+        self.is_failing = False
+        """Whether the last checkpoint could not be written."""
         self.restored = ""
         """What was restored at the start, as a sentence; empty: nothing."""
         self.saved_activity = -1
@@ -144,9 +145,9 @@ class Vault:
 
     async def _until_due(self, shard: Shard) -> None:
         """Return after an interval, or when partitions that move between shards wait for a checkpoint."""
-        pause_s = RETRY_S if self._failing else self._interval_s
+        pause_s = RETRY_S if self.is_failing else self._interval_s
         membership = shard.membership
-        if membership is None or self._failing:
+        if membership is None or self.is_failing:
             await asyncio.sleep(pause_s)
             return
         due_at = self._clock.now() + pause_s
@@ -159,15 +160,15 @@ class Vault:
         try:
             await self.save(shard)
         except StoreError as error:
-            if not self._failing:
+            if not self.is_failing:
                 shard.controls.telemetry.counters.note(
                     f"checkpoints fail: {error}; the crawl goes on, and a lost machine costs more"
                 )
-            self._failing = True
+            self.is_failing = True
             return False
-        if self._failing:
+        if self.is_failing:
             shard.controls.telemetry.counters.note("checkpoints work again")
-        self._failing = False
+        self.is_failing = False
         return True
 
     async def save(self, shard: Shard) -> None:

@@ -168,6 +168,8 @@ class ShardAnswer(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str] = []
     secured: bool = True
     """Whether all of the shard's work is safe; without checkpoints it always is."""
+    saves: bool = True
+    """Whether it can write checkpoints, if it makes any."""
     failure: str = ""
     deaths: int = 0
     bytes_carried: int = 0
@@ -275,7 +277,7 @@ class Coordination:
         self.moves.take_round(reports, begins=not self.kept.end)
         self._even(reports, now)
         if self.spreading is not None:
-            self._spread(self.spreading, is_calm=len(reports) == self.shards)
+            self._spread(self.spreading, is_calm=len(reports) == self.shards and all(one.saves for one in answers))
         if self._quotas is not None:
             for report in reports:
                 self._quota[report.shard] = self._quotas.order(report)
@@ -420,6 +422,10 @@ class Coordination:
             answer = msgspec.structs.replace(answer, status=old.status)
         if old is not None and old.node != answer.node:  # What it was to leave is lost.
             self.leaving.pop(answer.shard, "")
+        if answer.state == "failed" and answer.shard in self.leaving:  # Such as without a last checkpoint.
+            if old is not None and old.state != "done":
+                self.notes.append(f"{prefix}{answer.failure}; it goes on from its last checkpoint")
+            answer = msgspec.structs.replace(answer, state="done")
         self.seen[answer.shard] = answer
         self._heard_at[answer.shard] = self._now
         if answer.state in ("failed", "refused"):
