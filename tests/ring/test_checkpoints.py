@@ -11,12 +11,13 @@ import pytest
 
 from gossamer import Crawler
 from gossamer.api.maintenance import verify_of
-from gossamer.api.restoring import restore_of
+from gossamer.api.restoring import Vault, restore_of
 from gossamer.api.status import status_of
+from gossamer.assembly.values import Shard
 from gossamer.config import Config, configure, effective_toml
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.world.process import DirectoryLock
 from tests.further import with_further
 from tests.ring.crawls import OWN, Crawled
@@ -98,6 +99,40 @@ def test_a_machine_that_is_lost_costs_what_was_done_since_the_last_checkpoint(
     # What it did since is safe again, and the machine that was lost does not come back beside it.
     said = restore_of([uri_of(place)], tmp_path / "again", place[1:])
     assert Crawled(tmp_path / "again").outcomes == reference.outcomes
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_stop_waits_for_the_last_checkpoint_for_a_bounded_time(
+    web: SimwebProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, told: bool
+) -> None:
+    """The store takes each file, but slowly: an end that was not ordered waits for it."""
+    uri = f"file://{tmp_path}/elsewhere"
+    sets = (f"state.checkpoint_uri='{uri}'", "archive.store_wait_s=0.3")
+    crawler = Crawler(output=tmp_path / "crawl", config=config_of(web, *sets))
+    save = Vault.save
+    was_cut = False
+
+    async def slow(vault: Vault, shard: Shard) -> None:
+        nonlocal was_cut
+        if told:
+            crawler.stop()
+        try:
+            await asyncio.sleep(1.0 if not told else 60.0)
+        except asyncio.CancelledError:
+            was_cut = True
+            raise
+        await save(vault, shard)
+
+    monkeypatch.setattr(Vault, "save", slow)
+    if told:
+        with pytest.raises(CrawlFailedError, match=r"could not be written to file:.*takes longer than 0 s; gossamer"):
+            asyncio.run(crawler.run())
+        monkeypatch.setattr(Vault, "save", save)
+        assert asyncio.run(Crawler.resume(tmp_path / "crawl").run()) == "finished"
+    else:
+        assert asyncio.run(crawler.run()) == "finished"
+    assert was_cut is told
+    assert f"restored from {uri}" in restore_of([uri], tmp_path / "back")
 
 
 def test_no_crawl_takes_the_place_of_anothers_checkpoints(web: SimwebProcess, tmp_path: Path) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gossamer.api.feeding import Feeding, remainder_of, write_remainder
 from gossamer.api.low_water import LowWater, MoreSeeds
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 HURRY_POLL_S = 0.2
 STOP_UPLOADS_S = 60.0
-"""Time for uploads after the order to stop: container and service managers kill a crawl that takes minutes."""
+"""Time for uploads, or for the last checkpoint, after the order to stop: container and service managers kill a crawl
+that takes minutes.
+"""
 ENDED: dict[str, End] = {"finished": "finished", "low_water": "low_water", "patience": "patience"}
 """Ends after which only files remain to be finished."""
 
@@ -141,7 +143,9 @@ class ShardLife:
         # Of several shards, the process that runs the whole crawl makes the views. Ours are checked before we go.
         await asyncio.to_thread(outputs.write_index if is_lone else outputs.require_tables)
         if self._vault is not None and not (is_lone and shard.ring.loop.is_hurried):
-            await self._vault.finish(shard)
+            limit_s = await self._bound(self._vault.finish(shard))
+            if limit_s is not None:
+                raise self._vault.too_late(limit_s)
         await asyncio.to_thread(outputs.followers.close)
         if outputs.uploads is not None and not shard.ring.loop.is_hurried:
             await self._finish_uploads(outputs.uploads)
@@ -152,19 +156,27 @@ class ShardLife:
 
     async def _finish_uploads(self, uploads: Uploads) -> None:
         """Wait for pending uploads: after the order to stop for a bounded time, after that of an immediate stop not."""
+        views = (INDEX,) if self.shard.membership is None else ()
+        await self._bound(uploads.finish(self.shard.kept.committer.commit, views), hurries=True)
+
+    async def _bound(self, work: Coroutine[Any, Any, object], *, hurries: bool = False) -> float | None:
+        """Do work with a store: after the order to stop for a bounded time, and where it `hurries`, until that of an
+        immediate stop. Return the bound if it ended the work.
+        """
         controls = self.shard.controls
+        loop = self.shard.ring.loop
         clock = controls.telemetry.clock
         limit_s = min(controls.settings.config.archive.store_wait_s, STOP_UPLOADS_S)
         ends_at = inf
         async with asyncio.TaskGroup() as group:
-            views = (INDEX,) if self.shard.membership is None else ()
-            work = group.create_task(uploads.finish(self.shard.kept.committer.commit, views))
-            while not work.done():
-                await asyncio.wait([work], timeout=HURRY_POLL_S)
-                if self.shard.ring.loop.is_told_to_stop:
+            task = group.create_task(work)
+            while not task.done():
+                await asyncio.wait([task], timeout=HURRY_POLL_S)
+                if loop.is_told_to_stop:
                     ends_at = min(ends_at, clock.now() + limit_s)
-                if self.shard.ring.loop.is_hurried or clock.now() >= ends_at:
-                    work.cancel()
+                if not task.cancelling() and ((hurries and loop.is_hurried) or clock.now() >= ends_at):
+                    task.cancel()
+        return limit_s if task.cancelled() else None
 
     async def _save_remainder(self, end: End) -> None:
         """Write the URLs that an offline crawl leaves to a segment for the next one."""

@@ -235,7 +235,14 @@ class Vault:
         try:
             await self.save(shard)
         except StoreError as error:
-            raise CrawlFailedError(f"the last checkpoint could not be written to {self._uri}: {error}") from error
+            raise self._unfinished(str(error)) from error
+
+    def too_late(self, limit_s: float) -> CrawlFailedError:
+        """Return the error of a last checkpoint that took longer than a stop waits for it."""
+        return self._unfinished(f"it takes longer than {limit_s:.0f} s; gossamer resume makes it")
+
+    def _unfinished(self, why: str) -> CrawlFailedError:
+        return CrawlFailedError(f"the last checkpoint could not be written to {self._uri}: {why}")
 
 
 def vault_of(config: Config, home: Home, node: str) -> Vault:
