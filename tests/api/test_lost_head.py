@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from gossamer.api import cluster
+from gossamer.api import cluster, engine
 from gossamer.api.cluster import ClusterCrawler
 from gossamer.api.shards import save_status
 from gossamer.cli.child import run_guarded
@@ -107,6 +107,37 @@ def test_a_crawl_that_is_resumed_waits_for_the_head_until_it_is_stopped(tmp_path
     assert str(crawler.status()["waiting_for"]).startswith("the Ray cluster at 127.0.0.1:")
 
 
+def test_a_stop_is_noticed_while_the_machines_of_an_interrupted_crawl_join(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them may take half a minute to start its Ray."""
+    from gossamer.cluster import ray as joined  # noqa: PLC0415 - other tests need no Ray
+
+    crawler = crawler_in(tmp_path / "crawl", 9)
+    looks: list[int] = []
+
+    def no_machines() -> list[object]:
+        looks.append(1)
+        if len(looks) == 2:
+            crawler.stop()
+        return []
+
+    left: list[bool] = []
+    monkeypatch.setattr(engine, "prepare_to_join", lambda _: None)
+    monkeypatch.setattr(joined, "connect", lambda *_: None)
+    monkeypatch.setattr(joined, "_actors", lambda *_: pytest.fail("nothing is to start"))
+    monkeypatch.setattr(joined.ray, "nodes", no_machines)
+    monkeypatch.setattr(joined.ray, "shutdown", lambda: left.append(True))
+
+    async def check() -> None:
+        plan = await resume(crawler, CoordinatorRecord(holders={0: "10.0.0.2-3f9a0c11/71-9.5"}))
+        assert plan.tenure_s > 10
+        assert await crawler._start(plan) is None
+
+    run(check())
+    assert (len(looks), left) == (2, [True])
+
+
 def test_a_crawl_that_begins_does_not_wait_for_a_cluster(tmp_path: Path, run: Run) -> None:
     crawler = crawler_in(tmp_path / "crawl", free_port())
 
@@ -144,12 +175,12 @@ def test_an_interrupted_crawl_waits_for_machines_as_for_the_head(tmp_path: Path,
     """After the loss of the head they may come back one after the other, each later than a new crawl would wait."""
     crawler = crawler_in(tmp_path / "crawl", 9)
     crawler.config = replace(crawler.config, cluster=replace(crawler.config.cluster, start_s_max=0.01))
-    engine: Any = Answering({**crawler.status(), "shards": [{"state": "starting"}] * 2}, 3)
+    answering: Any = Answering({**crawler.status(), "shards": [{"state": "starting"}] * 2}, 3)
 
     async def check() -> None:
         await resume(crawler, CoordinatorRecord(holders={0: "10.0.0.2-3f9a0c11/71-9.5"}, closed=closed))
         with pytest.raises(CrawlFailedError, match="Ray has no machine for shards 0, 1") if closed else nullcontext():
-            assert await crawler._until_over(engine) == "finished"
+            assert await crawler._until_over(answering) == "finished"
 
     run(check())
 
@@ -177,8 +208,8 @@ def test_a_crawl_says_that_it_waits_for_machines(tmp_path: Path, run: Run) -> No
     crawler = crawler_in(tmp_path / "crawl", 9)
 
     async def wait() -> None:
-        engine: Any = Answering({**crawler.status(), "shards": [{"state": "starting"}, {"node": "one"}]}, 1_000)
-        waiting = asyncio.create_task(crawler._until_over(engine))
+        answering: Any = Answering({**crawler.status(), "shards": [{"state": "starting"}, {"node": "one"}]}, 1_000)
+        waiting = asyncio.create_task(crawler._until_over(answering))
         await asyncio.wait([waiting], timeout=0.1)
         waiting.cancel()
 

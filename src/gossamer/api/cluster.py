@@ -279,7 +279,7 @@ class ClusterCrawler(BaseCrawler):
         ends_at = clock.now() + (self.config.cluster.head_s_max if self._resuming else 0.0)
         while not self._stop:
             try:
-                return await asyncio.to_thread(start, plan, self._cluster)
+                return await asyncio.to_thread(start, plan, self._cluster, lambda: self._stop)
             except NoClusterError as error:
                 if clock.now() > ends_at:
                     raise

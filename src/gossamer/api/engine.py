@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -104,8 +104,9 @@ def without_limits(config: Config) -> Config:
     return replace(config, limits=LimitsOptions(), frontier=frontier)
 
 
-def start(plan: ClusterPlan, options: ClusterOptions) -> Engine:
-    """Start the engine: on the cluster at `options.address`, or on this machine. Ray is imported only here.
+def start(plan: ClusterPlan, options: ClusterOptions, is_stopped: Callable[[], object]) -> Engine | None:
+    """Start the engine: on the cluster at `options.address`, or on this machine. Ray is imported only here. None: the
+    crawl was stopped meanwhile.
 
     Raises:
         ConfigError: there is no such cluster.
@@ -115,7 +116,7 @@ def start(plan: ClusterPlan, options: ClusterOptions) -> Engine:
     prepare_to_join(options.address)
     from gossamer.cluster import ray  # noqa: PLC0415
 
-    return ray.start(plan, options)
+    return ray.start(plan, options, is_stopped)
 
 
 def prepare_to_join(address: str) -> None:

@@ -9,7 +9,7 @@ import logging
 import os
 import secrets
 import sys
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from threading import Thread
@@ -121,8 +121,8 @@ async def _calling(limit_s: float) -> AsyncIterator[None]:
         raise ConnectionError(_line(error)) from error
 
 
-def start(plan: ClusterPlan, options: ClusterOptions) -> RayEngine:
-    """Start the actors on the cluster at `options.address`.
+def start(plan: ClusterPlan, options: ClusterOptions, is_stopped: Callable[[], object]) -> RayEngine | None:
+    """Start the actors on the cluster at `options.address`; None: the crawl was stopped while its machines join.
 
     Raises:
         ConfigError: there is no such cluster, it is of another version, or Ray refuses the options.
@@ -130,7 +130,11 @@ def start(plan: ClusterPlan, options: ClusterOptions) -> RayEngine:
     namespace = f"gossamer-{os.getpid()}-{secrets.token_hex(4)}"
     connect(options, namespace)
     try:
-        return RayEngine(*_actors(plan, namespace, options), options)
+        there = _former_machines(plan, is_stopped) if options.placement == "spread" else {}
+        if plan.is_abrupt and is_stopped():
+            ray.shutdown()
+            return None
+        return RayEngine(*_actors(plan, namespace, options, there), options)
     except ray.exceptions.RayError as error:
         with suppress(Exception):
             ray.shutdown()
@@ -140,11 +144,13 @@ def start(plan: ClusterPlan, options: ClusterOptions) -> RayEngine:
         ) from error
 
 
-def _actors(plan: ClusterPlan, namespace: str, options: ClusterOptions) -> tuple[Any, list[Any]]:
+def _actors(
+    plan: ClusterPlan, namespace: str, options: ClusterOptions, there: Mapping[int, str]
+) -> tuple[Any, list[Any]]:
     """Start the coordinator on this machine, and the shards where Ray has resources for them, now or later."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     text = encode(plan)
-    places = _places(plan, options)
+    places = _places(plan, options, there)
     keepers = [_shard_actor(text, shard, namespace, place, options) for shard, place in enumerate(places)]
     coordinating: Any = ray.remote(CoordinatorActor)
     coordinator = coordinating.options(name="coordinator", num_cpus=0, scheduling_strategy=here, **COMMON).remote(
@@ -161,11 +167,10 @@ def _shard_actor(plan: bytes, shard: int, namespace: str, place: Any, options: C
     )
 
 
-def _places(plan: ClusterPlan, options: ClusterOptions) -> list[Any]:
+def _places(plan: ClusterPlan, options: ClusterOptions, there: Mapping[int, str]) -> list[Any]:
     """Return Ray's placement of each shard. A placement group is reserved as a whole, and ends with this program."""
     shards = plan.shards
     if options.placement == "spread":
-        there = _former_machines(plan)
         return [
             NodeAffinitySchedulingStrategy(there[shard], soft=True) if shard in there else "SPREAD"
             for shard in range(shards)
@@ -174,7 +179,7 @@ def _places(plan: ClusterPlan, options: ClusterOptions) -> list[Any]:
     return [PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=shard) for shard in range(shards)]
 
 
-def _former_machines(plan: ClusterPlan) -> dict[int, str]:
+def _former_machines(plan: ClusterPlan, is_stopped: Callable[[], object]) -> dict[int, str]:
     """Return the machines that have the state of shards on their disks, by shard. After the loss of the head they are
     about to join again. To wait for them costs nothing: until a lease ends no other machine can take their shards.
     """
@@ -182,7 +187,7 @@ def _former_machines(plan: ClusterPlan) -> dict[int, str]:
     while True:
         nodes = ray.nodes()  # type: ignore[no-untyped-call]
         there = {str(node["NodeManagerAddress"]): str(node["NodeID"]) for node in nodes if node["Alive"]}
-        if set(plan.former.values()) <= set(there) or steady_s() >= ends_at:
+        if set(plan.former.values()) <= set(there) or steady_s() >= ends_at or is_stopped():
             return {shard: there[address] for shard, address in plan.former.items() if address in there}
         pause(MACHINES_LOOK_S)
 
