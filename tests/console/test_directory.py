@@ -13,7 +13,7 @@ from gossamer.console import views
 from gossamer.console.directory import Directory
 from gossamer.model.product import LOCK
 from gossamer.model.verbs import Nothing
-from gossamer.world.process import DirectoryLock
+from gossamer.world.process import MAINTENANCE, DirectoryLock
 from tests.api.site import Site, star
 
 
@@ -77,6 +77,19 @@ def test_it_is_read_again_when_somebody_has_had_it(crawl: Path) -> None:
     assert {**first, "disk_bytes": 0} == {**last, "disk_bytes": 0}, "a store writes files when it is opened"
     assert held["state"] == "starting"
     assert "in use" in held["waiting_for"]
+
+
+@pytest.mark.parametrize(("maintained", "state"), [(False, "starting"), (True, "finished")])
+def test_a_crawl_that_its_supervisor_is_about_to_start_again_is_not_called_stopped(
+    crawl: Path, *, maintained: bool, state: str
+) -> None:
+    with DirectoryLock(crawl) as supervisor, DirectoryLock(crawl / MAINTENANCE) as command:
+        assert supervisor.acquire(1.0)
+        assert not maintained or command.acquire(1.0)
+        [answer], _ = asked(crawl, STATUS)
+    (crawl / MAINTENANCE).unlink()
+    [after], _ = asked(crawl, STATUS)
+    assert [answer["result"]["state"], after["result"]["state"]] == [state, "finished"]  # type: ignore[index]
 
 
 def test_a_crawl_whose_configuration_cannot_be_read_has_failed(crawl: Path) -> None:

@@ -17,7 +17,7 @@ from gossamer.model.product import LOCK
 from gossamer.model.words import shell_word
 from gossamer.results.report.figures import Past
 from gossamer.world.files import socket_name
-from gossamer.world.process import DirectoryLock
+from gossamer.world.process import MAINTENANCE, DirectoryLock
 
 if TYPE_CHECKING:
     from gossamer.api.callbacks import Callbacks, MentionReceiver
@@ -148,7 +148,9 @@ class Directory:
 
     async def _status_now(self, *, again: bool = False) -> dict[str, object]:
         try:
-            return await asyncio.to_thread(lambda: api.status_of(self.directory))
+            status = await asyncio.to_thread(lambda: api.status_of(self.directory))
+            is_supervised = await asyncio.to_thread(_is_supervised, self.directory)
+            return api.starting_status(self.directory) if is_supervised else status
         except CrawlFailedError as damaged:
             return {"state": "failed", "waiting_for": str(damaged)}
         except ConfigError as error:
@@ -175,6 +177,11 @@ class Directory:
             return await asyncio.to_thread(read, self.directory)
         except ConfigError as error:
             raise verbs.ConflictError(str(error)) from error
+
+
+def _is_supervised(directory: Path) -> bool:
+    """Return whether a supervisor is about to start a crawl again. Blocks."""
+    return DirectoryLock.is_held(directory, HELD_S) and not DirectoryLock.is_held(directory / MAINTENANCE)
 
 
 def stamp_of(directory: Path) -> Stamp:
