@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.api.engine import MEMBER
 from gossamer.cluster import shard_process
 from gossamer.cluster.coordination import Look
+from gossamer.cluster.job import ClusterPlan
 from gossamer.cluster.reports import Orders
-from gossamer.cluster.shard_process import RESTARTS_MAX, ShardProcess, ShardStart
+from gossamer.cluster.shard_process import RESTARTS_MAX, ShardProcess, ShardStart, start_of
+from gossamer.model.product import __version__
 from gossamer.state.slots import ShardSlots, death
 from gossamer.world.clock import WallClock
 
@@ -109,6 +112,24 @@ def test_a_process_that_hangs_in_a_page_is_ended_and_the_page_accused(tmp_path: 
     asyncio.run(keeper.run())
     assert "hung in a page" in keeper.notes[0]
     assert len(ShardSlots(tmp_path).take_suspects()) == 1
+
+
+def test_a_machine_with_another_version_is_refused(tmp_path: Path) -> None:
+    plan = ClusterPlan(
+        directory=str(tmp_path), shards=2, partitions=b"", config="", command=MEMBER, tenure_s=20.0, round_s=0.5,
+        answer_s_max=1.0, process_s_max=60.0, version="0.9.1",
+    )  # fmt: skip
+
+    async def nowhere(to: int, frame: bytes) -> bool:
+        return False
+
+    keeper = ShardProcess(start_of(plan, 1, "10.9.0.3-3f9a0c11"), nowhere, WallClock())
+    asyncio.run(keeper.run())
+    assert keeper.state == "refused"
+    assert keeper.failure == (
+        f"the crawl runs with gossamer 0.9.1, and machine 10.9.0.3-3f9a0c11 has {__version__}; install the same "
+        "version on all machines"
+    )
 
 
 async def until_answered(keeper: ShardProcess) -> None:

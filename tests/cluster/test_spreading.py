@@ -155,9 +155,45 @@ def test_a_shard_that_cannot_write_its_last_checkpoint_goes_on_where_it_moves_to
     assert crawl.coordination.departed == [(1, "b")]
     assert not crawl.coordination.is_over
     assert (crawl.coordination.kept.end, crawl.coordination.failure) == ("", ("", False))
-    assert " ".join(crawl.coordination.take_notes()).count("it goes on from its last checkpoint") == 1
+    assert " ".join(crawl.coordination.take_notes()).count("it goes on elsewhere from its last checkpoint") == 1
     crawl.coordination.arrive(1)
+    crawl.take(s0="running@a/0", s1="running@b/2")
     crawl.take(s0="running@a/0", s1="failed@b/2")
+    assert crawl.coordination.kept.end == "stopped"
+
+
+@pytest.mark.parametrize("state", ["failed", "refused"])
+def test_a_machine_on_which_a_shard_that_came_there_fails_is_avoided(state: str) -> None:
+    """It may have another version, or no credentials: the shard ran before, and the crawl need not end."""
+    crawl = Crawl()
+    coordination = crawl.coordination
+    crawl.take(s0="running@a/0", s1="running@a/1")
+    coordination.room = {"a": 9, "b": 9, "c": 9}
+    crawl.take(s0="running@a/0", s1=f"{state}@b/2")
+    assert (coordination.departed, coordination.kept.end, coordination.failure[0]) == ([(1, "c")], "", "")
+    assert "it goes on elsewhere from its last checkpoint" in coordination.take_notes()[-1]
+    coordination.arrive(1)
+    crawl.take(s0="running@a/0", s1=f"{state}@c/3")
+    assert coordination.departed == [(1, "a")]
+    coordination.arrive(1)
+    crawl.take(s0="running@a/0", s1="running@a/4")
+    for _ in range(3 * ROUNDS_MIN):
+        crawl.take(s0="running@a/0", s1="running@a/4")
+    assert not coordination.leaving
+    crawl.take(s0="running@a/0", s1=f"{state}@a/4")
+    assert coordination.kept.end == "stopped"
+
+
+def test_a_shard_that_fails_where_it_ran_or_began_or_on_all_machines_ends_the_crawl() -> None:
+    for before in ("running@a/1", "starting@a/1"):
+        crawl = Crawl()
+        crawl.take(s0="running@a/0", s1=before)
+        crawl.take(s0="running@a/0", s1="failed@a/1")
+        assert crawl.coordination.kept.end == "stopped"
+    crawl = Crawl()
+    crawl.take(s0="running@a/0", s1="running@a/1")
+    crawl.coordination.room = {"b": 9}
+    crawl.take(s0="running@b/0", s1="failed@b/2")
     assert crawl.coordination.kept.end == "stopped"
 
 

@@ -38,6 +38,7 @@ from gossamer.engine.control import Verb, run_verb
 from gossamer.engine.logs import log_crash
 from gossamer.engine.shard import first_of
 from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError
+from gossamer.model.product import __version__
 from gossamer.world.clock import WallClock
 from gossamer.world.files import NO_ROOM, unwritable, write_whole
 from gossamer.world.loop import calm_collector, loop_factory
@@ -206,6 +207,11 @@ def main() -> None:
 async def _crawl(job: ShardJob) -> int:
     line = await FrameLine.over(socket.socket(fileno=job.line))
     try:
+        if job.version != __version__ and job.node != HERE:
+            raise ConfigError(
+                f"the crawl runs with gossamer {job.version}, and machine {job.node} has {__version__}; install the "
+                "same version on all machines"
+            )
         await ClusterMember(job, line).crawl()
     except ConfigError as error:
         line.send(said.LAST_WORDS, 1, str(error).encode())

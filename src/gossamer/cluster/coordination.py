@@ -13,6 +13,7 @@ at the same rate.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
@@ -228,6 +229,8 @@ class Coordination:
         self._stranded: set[int] = set()
         self._avoided: set[str] = set()
         """Machines on which a shard that moved did not begin."""
+        self._ran_on: dict[int, str] = {}
+        """The machine on which each shard ran last."""
         self._securing = False
         self._is_scope_final = False
         self.wants_seeds = False
@@ -422,14 +425,32 @@ class Coordination:
             answer = msgspec.structs.replace(answer, status=old.status)
         if old is not None and old.node != answer.node:  # What it was to leave is lost.
             self.leaving.pop(answer.shard, "")
-        if answer.state == "failed" and answer.shard in self.leaving:  # Such as without a last checkpoint.
+        if answer.state == "running":
+            self._ran_on[answer.shard] = answer.node
+        if answer.state in ("failed", "refused") and self._goes_elsewhere(answer):
             if old is not None and old.state != "done":
-                self.notes.append(f"{prefix}{answer.failure}; it goes on from its last checkpoint")
+                self.notes.append(f"{prefix}{answer.failure}; it goes on elsewhere from its last checkpoint")
             answer = msgspec.structs.replace(answer, state="done")
         self.seen[answer.shard] = answer
         self._heard_at[answer.shard] = self._now
         if answer.state in ("failed", "refused"):
             self.kept.end = self.kept.end or "stopped"
+
+    def _goes_elsewhere(self, answer: ShardAnswer) -> bool:
+        """Say whether a shard that failed does not end the crawl: it was to leave its machine, and could not write its
+        last checkpoint, or it has just come to the machine, which may lack what others have, and is avoided.
+        """
+        shard = answer.shard
+        here = answer.node
+        if self.kept.end or self.spreading is None:
+            return False
+        if shard not in self.leaving and here not in self._avoided and self._ran_on.get(shard, here) != here:
+            self._avoided.add(here)
+            held = Counter(one.node for one in self.seen.values())
+            others = [machine for machine, room in self.room.items() if room and machine not in self._avoided]
+            if others:
+                self.leaving[shard] = min(others, key=lambda machine: (held[machine], machine))
+        return shard in self.leaving
 
     def _note_silence(self) -> None:
         """Note which shards do not answer: their machine is lost, cut off, or stalled."""

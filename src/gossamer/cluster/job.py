@@ -15,6 +15,7 @@ import msgspec
 from gossamer.cluster.coordination import Limits
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import NoClusterError
+from gossamer.model.product import __version__
 from gossamer.world.files import keep_name
 
 CONNECT_S_MAX = 5.0
@@ -116,6 +117,8 @@ class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What Ray reserves for a shard."""
     moves: bool = False
     """Whether shards move automatically to machines that have fewer."""
+    version: str = __version__
+    """Version of Gossamer that runs the crawl."""
     former: dict[int, str] = {}
     """By shard, the address of the machine whose disk has its state, from an earlier run."""
     is_abrupt: bool = False
@@ -147,6 +150,8 @@ class ShardJob(msgspec.Struct, frozen=True, kw_only=True):
     """File descriptor of its end of the line to its parent."""
     parent: int
     tenure_s: float
+    version: str
+    """Version of Gossamer that runs the crawl, which must be this machine's too."""
 
 
 def encode(value: ClusterPlan | ShardJob) -> bytes:

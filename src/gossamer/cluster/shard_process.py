@@ -83,6 +83,7 @@ def start_of(plan: ClusterPlan, shard: int, node: str) -> ShardStart:
                 line=line,
                 parent=os.getpid(),
                 tenure_s=plan.tenure_s,
+                version=plan.version,
             )
         )
 
