@@ -17,7 +17,8 @@ from gossamer.assembly.values import Shard
 from gossamer.config import Config, configure, effective_toml
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.model.errors import ConfigError, CrawlFailedError, StoreError
+from gossamer.stages.archive.objectstore import ObjectStore
 from gossamer.world.process import DirectoryLock
 from tests.further import with_further
 from tests.ring.crawls import OWN, Crawled
@@ -99,6 +100,40 @@ def test_a_machine_that_is_lost_costs_what_was_done_since_the_last_checkpoint(
     # What it did since is safe again, and the machine that was lost does not come back beside it.
     said = restore_of([uri_of(place)], tmp_path / "again", place[1:])
     assert Crawled(tmp_path / "again").outcomes == reference.outcomes
+
+
+@pytest.mark.promise("Several shards", "A crawl goes on while the store of its checkpoints fails.")
+def test_a_crawl_goes_on_while_the_store_of_its_checkpoints_refuses(
+    web: SimwebProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = f"file://{tmp_path}/elsewhere"
+    crawler = Crawler(output=tmp_path / "crawl", config=config_of(web, f"state.checkpoint_uri='{uri}'"))
+    copy = ObjectStore.copy
+    notes: list[str] = []
+    saves: list[object] = []
+
+    async def refuse(store: ObjectStore, source: Path | bytes, name: str, *, overwrite: bool = False) -> str:
+        if len(saves) == 1:
+            raise StoreError("your credentials have expired", lasting=True)
+        return await copy(store, source, name, overwrite=overwrite)
+
+    async def ask_twice() -> None:
+        crawler.on_note(notes.append)
+        async with crawler:
+            async for _ in crawler:
+                if len(saves) < 2:
+                    saves.append(None)
+                    answer = await crawler.ask({"verb": "checkpoint"})
+                    assert answer["ok"] is (len(saves) == 2)
+
+    monkeypatch.setattr(ObjectStore, "copy", refuse)
+    asyncio.run(ask_twice())
+    assert [note for note in notes if "checkpoints" in note] == [
+        "checkpoints fail: your credentials have expired; the crawl goes on, and a lost machine costs more",
+        "checkpoints work again",
+    ]
+    assert crawler.status()["state"] == "finished"
+    assert f"restored from {uri}" in restore_of([uri], tmp_path / "back")
 
 
 @pytest.mark.parametrize("told", [True, False])

@@ -172,8 +172,11 @@ class Checkpoints:
                 digest = await self.place.copy(file.path, key, overwrite=key.startswith(self._own))
             return Part(file.name, key, length, digest, file.grows)
 
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(file)) for file in taken]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(one(file)) for file in taken]
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
         parts += [task.result() for task in tasks]
         saved = SavedCheckpoint(opening, self._number, epoch, at, parts)
         await self.place.write(f"{self._own}/latest.json", msgspec.json.encode(saved))
