@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.api import restoring
 from gossamer.api.maintenance import verify_of
 from gossamer.api.restoring import gather, restore_of, vault_of
 from gossamer.assembly.home import Home
@@ -180,6 +181,39 @@ def test_a_shard_that_comes_back_to_a_machine_finds_none_of_its_former_files_the
     sealing = Sealer(journals).next()
     assert sealing is not None
     assert sealing.make() == ""
+
+
+@pytest.mark.parametrize("was_there", [True, False])
+def test_a_shard_that_died_waits_for_a_store_that_refuses_it_where_it_was_let_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, was_there: bool
+) -> None:
+    """The crawl would end. A machine where it never was is refused at once: another one may have credentials."""
+    uri = f"file://{tmp_path}/kept"
+    config = configure(options={"contact": "a@example.org"}, sets=("cluster.workers=2", f"state.checkpoint_uri={uri}"))
+    home = Home(tmp_path / "here", 1, 2)
+    home.state.mkdir(parents=True)
+    if was_there:
+        home.store.mkdir()
+        (home.store / "CURRENT").touch()
+    read = ObjectStore.read
+    refusals = 0
+
+    async def refuse(store: ObjectStore, name: str) -> bytes | None:
+        nonlocal refusals
+        refusals += 1
+        if refusals < 3:
+            raise StoreError("your credentials have expired", refused=True)
+        return await read(store, name)
+
+    monkeypatch.setattr(ObjectStore, "read", refuse)
+    monkeypatch.setattr(restoring, "RETRY_S", 0.0)
+    vault = vault_of(config, home, "here")
+    if was_there:
+        assert asyncio.run(vault.open()) == 1
+    else:
+        with pytest.raises(ConfigError, match=r"state\.checkpoint_uri: your credentials have expired"):
+            asyncio.run(vault.open())
+        assert refusals == 1
 
 
 def test_what_is_not_as_it_was_saved_is_refused(tmp_path: Path) -> None:

@@ -77,11 +77,14 @@ class Vault:
             ConfigError: the store does not answer.
         """
         deadline = self._clock.now() + FIRST_S_MAX
+        # One of several shards that died here, where it could write before: the operator may renew credentials.
+        was_let_in = self._home.shards > 1 and self._home.is_there
         while True:
             try:
                 return await self._open()
             except StoreError as error:
-                if error.lasting or self._clock.now() > deadline:
+                is_final = error.lasting and not (error.refused and was_let_in)
+                if is_final or self._clock.now() > deadline:
                     raise ConfigError(f"state.checkpoint_uri: {error}") from error
             await asyncio.sleep(RETRY_S)
 

@@ -110,8 +110,11 @@ def require_none(found: Sequence[Damage], verify: str) -> None:
 class StoreError(Exception):
     """A store failed; the text is one line."""
 
-    def __init__(self, text: str, *, lasting: bool = False, of_file: bool = False) -> None:
-        """`lasting`: trying again does not help, the operator must. `of_file`: this one file's fault alone."""
+    def __init__(self, text: str, *, lasting: bool = False, refused: bool = False, of_file: bool = False) -> None:
+        """`lasting`: trying again does not help, the operator must. `refused`: the same, of permissions. `of_file`:
+        this one file's fault alone.
+        """
         super().__init__(text)
-        self.lasting = lasting
+        self.lasting = lasting or refused
+        self.refused = refused
         self.of_file = of_file

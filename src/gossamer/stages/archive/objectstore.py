@@ -331,7 +331,7 @@ def _store_error(error: Exception) -> StoreError:
     if NO_CREDENTIALS in text:
         return StoreError("no credentials: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY are not set", lasting=True)
     refused = isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError)
-    return StoreError(text, lasting=refused or isinstance(error, FileNotFoundError))
+    return StoreError(text, lasting=isinstance(error, FileNotFoundError), refused=refused)
 
 
 def _one_line(error: Exception) -> str:
