@@ -20,7 +20,8 @@ from gossamer.api.shards import save_status
 from gossamer.cli.child import run_guarded
 from gossamer.cli.job import AGAIN, CrawlJob
 from gossamer.cluster.coordination import CoordinatorRecord
-from gossamer.cluster.job import ClusterPlan
+from gossamer.cluster.job import ASKED, ClusterPlan
+from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import RECORD_FILE
 from gossamer.model.errors import CrawlFailedError, HeadLostError, NoClusterError
 from tests.answering import free_port
@@ -136,6 +137,16 @@ def test_a_stop_is_noticed_while_the_machines_of_an_interrupted_crawl_join(
 
     run(check())
     assert (len(looks), left) == (2, [True])
+
+
+def test_another_token_than_that_of_the_cluster_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray would try for 20 s, with a warning a second, and then say that there is no cluster."""
+    from gossamer.cluster import ray as joined  # noqa: PLC0415 - other tests need no Ray
+
+    monkeypatch.setattr(joined, "_knock", lambda _: ASKED)
+    monkeypatch.setattr(joined.ray, "init", lambda **_: pytest.fail("it must not try"))
+    with pytest.raises(NoClusterError, match=r"does not accept this machine's token; copy the head's"):
+        joined.connect(ClusterOptions(address="10.0.0.1:6379"), "crawl")
 
 
 def test_a_crawl_that_begins_does_not_wait_for_a_cluster(tmp_path: Path, run: Run) -> None:

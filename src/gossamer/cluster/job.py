@@ -41,6 +41,14 @@ def no_cluster(address: str, error: Exception) -> NoClusterError:
     )
 
 
+def refused_token(address: str) -> NoClusterError:
+    """Return the line for a cluster that requires another token than this machine has."""
+    return NoClusterError(
+        f"--cluster {address}: the Ray cluster there does not accept this machine's token; copy the head's "
+        "~/.ray/auth_token here, and leave out RAY_AUTH_MODE or set it to token"
+    )
+
+
 def name_machine(work: str, address: str) -> str:
     """Return the name of the directory in `work` for the machine with an address and this disk. Ray's own name of a
     machine changes with each start of its Ray. Another disk has another name, since its shards may be older.

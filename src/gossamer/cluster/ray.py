@@ -26,7 +26,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, Place
 
 from gossamer.cluster.actors import CALL_S_MAX, CoordinatorActor, ShardActor, shard_name
 from gossamer.cluster.coordinator import ASK_S_MAX, decoded, encoded
-from gossamer.cluster.job import ASKED, ClusterPlan, encode, no_cluster, reach
+from gossamer.cluster.job import ASKED, ClusterPlan, encode, no_cluster, reach, refused_token
 from gossamer.cluster.options import ClusterOptions
 from gossamer.model.errors import ConfigError
 from gossamer.world.clock import pause, steady_s
@@ -199,6 +199,8 @@ def connect(options: ClusterOptions, namespace: str) -> None:
     env = _runtime_env(options)
     if address.startswith(LOOPBACK):
         ray_constants.ENABLE_RAY_CLUSTER = False  # It would look for that cluster at this machine's other address.
+    if _knock(address) == ASKED:  # Ray would try for 20 s, and then say that there is no cluster.
+        raise refused_token(address)
     try:
         ray.init(
             address=address, namespace=namespace, runtime_env=env, log_to_driver=False, logging_level=logging.CRITICAL
