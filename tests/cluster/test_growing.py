@@ -33,8 +33,8 @@ from gossamer.cluster.partitions import FILE as PARTITIONS_FILE
 from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
 from gossamer.cluster.places import Move
 from gossamer.cluster.reports import Orders, ShardReport
-from gossamer.config import Config, configure
-from gossamer.config.gather import reopen
+from gossamer.config import Config, configure, effective_toml
+from gossamer.config.gather import reopen, reopen_text
 from gossamer.config.live import save
 from gossamer.engine.counters import Totals
 from gossamer.model.errors import ConfigError, Damage
@@ -261,3 +261,20 @@ async def restarted_owner(crawl: Path, added: int) -> None:
         assert owner.server.addresses_leased > 0
     finally:
         await shard.close()
+
+
+@pytest.mark.parametrize(
+    ("uri", "how"),
+    [
+        ("", "`gossamer scale DIR --workers 3` makes it 3, then resume it"),
+        (
+            "state.checkpoint_uri='file:///kept'",
+            "resume it as it is, and use `gossamer scale DIR --workers 3` while it",
+        ),
+    ],
+)
+def test_a_resume_with_another_number_of_shards_says_how_to_get_it(uri: str, how: str) -> None:
+    sets = ("cluster.workers=2", *filter(None, [uri]))
+    config = configure(options={"contact": "a@example.org"}, sets=sets)
+    with pytest.raises(ConfigError, match=f"this crawl has 2; {how}"):
+        reopen_text(effective_toml(config), "DIR/crawl.toml", sets=["cluster.workers=3"])

@@ -122,11 +122,12 @@ def reopen_text(
     if changed.output.directory != config.output.directory:
         raise ConfigError("output.directory: a crawl stays where it is; stop it, and move its directory as it is")
     if changed.cluster.workers != config.cluster.workers:
-        raise ConfigError(
-            f"cluster.workers: this crawl has {config.cluster.workers}; "
-            f"`gossamer scale {shell_word(file.parent)} --workers "
-            f"{changed.cluster.workers}` makes it {changed.cluster.workers}, then resume it"
-        )
+        workers = changed.cluster.workers
+        scale = f"`gossamer scale {shell_word(file.parent)} --workers {workers}`"
+        how = f"{scale} makes it {workers}, then resume it"
+        if config.state.checkpoint_uri:  # Its running shards alone can move partitions.
+            how = f"resume it as it is, and use {scale} while it runs"
+        raise ConfigError(f"cluster.workers: this crawl has {config.cluster.workers}; {how}")
     return changed
 
 
