@@ -127,6 +127,8 @@ def test_who_names_it_is_spoken_for_and_those_it_names_inherit_that(hints: Sitem
     bare = ["https://other.example/bare.xml", "https://e.example/b.xml"]
     assert names(found) == [MAP, "https://other.example/path.xml", MAP, *bare]
     assert not again
+    found, _ = hints.named(url("http://third.example:8080/"), ["Third.example:8080/bare.xml", "third.example:81/x"])
+    assert names(found) == ["http://third.example:8080/bare.xml"], "with the port"
     index, child = Announcement("sitemap_index"), "https://e.example/child.xml"
     kept = admitted(hints, MAP, SITEMAP_FILE, 0, index, links(child, "https://x.example/c", link_type=SITEMAP_FILE))
     assert names(kept) == [child]

@@ -157,6 +157,18 @@ RSS = b"""<?xml version="1.0"?><rss version="2.0" xmlns:atom="http://www.w3.org/
 </channel></rss>"""
 
 
+def test_names_in_capitals_are_read() -> None:
+    """Old programs and XSLT write them; browsers and feed readers do not mind."""
+    sitemap = f"<URLSET XMLNS='{CORE}'><URL><LOC>/a</LOC><LASTMOD>2026-11-20</LASTMOD></URL></URLSET>".encode()
+    findings = found(sitemap)
+    assert links(findings) == [("/a", "sitemap")]
+    assert told(findings).entries[0].changed_at == at(2026, 11, 20)
+    assert links(found(b"<SitemapIndex><Sitemap><Loc>/b</Loc></Sitemap></SitemapIndex>")) == [("/b", "sitemap_file")]
+    feed = b"<RSS><CHANNEL><ITEM><LINK>/c</LINK><PUBDATE>2026-11-20</PUBDATE></ITEM></CHANNEL></RSS>"
+    assert links(found(feed, "text/html", "seed")) == [("/c", "feed")]
+    assert told(found(feed)).entries[0].changed_at == at(2026, 11, 20)
+
+
 def test_rss_two() -> None:
     findings = found(RSS, "application/rss+xml", url="https://e.example/feed/")
     assert links(findings) == [

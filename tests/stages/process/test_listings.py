@@ -75,7 +75,21 @@ def test_names_become_addresses_below_the_directory() -> None:
         # AS/400
         (b"QSYS            77824 02/23/00 15:09:55 *DIR IBM dir/", "IBM%20dir/"),
         (b"QPGMR           36864 18.09.06 14:21:26 *FILE      A.FILE", "A.FILE"),
+        # OS/2, also after 1999
+        (b"                 0           DIR   12-11-95   13:55  z", "z/"),
+        (b"36611      A    04-23-103   10:57  OS2 a.file", "OS2%20a.file"),
+        (b" 1123 DIR  A    10-05-100   23:38  archived", "archived/"),
+        (b"587823    RSA    DIR   01-08-97   13:58  system", "system/"),
+        (b"73098  RHSA  04-06-97   15:15  1996.txt", "1996.txt"),
+        # VShell
+        (b"206876  Apr 04, 2000 21:06 VShell (old)", "VShell%20(old)"),
+        (b"0  Dec 12, 2002 02:13 VShell Dir/", "VShell%20Dir/"),
+        # Modes in numbers
+        (b"0100644   500  101   12345    123456789       file name", "file%20name"),
+        (b"040755   500  101   4096    123456789   dir", "dir/"),
         # None of these.
+        (b"73098  X  04-06-97   15:15  1996.txt", None),
+        (b"0120777   500  101   12    123456789   socket", None),
         (b"total 12", None),
         (b"2 files copied; 1 skipped", None),
     ],

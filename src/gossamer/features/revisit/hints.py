@@ -209,7 +209,7 @@ class SitemapHints(VisitMiddleware, Hints):
             # The standard requires absolute addresses; paths of the origin are common, and the origin's own host
             # without its scheme. Other text is ignored.
             text = written.strip("<>")
-            if text.lower().startswith(f"{origin.host}/"):
+            if text.lower().startswith((f"{origin.host}/", origin.origin.partition("//")[2] + "/")):
                 text = f"//{text}"
             address = join(referrer, text) if "://" in text[:12] or text.startswith("/") else None
             url = self._name(address) if address is not None else None

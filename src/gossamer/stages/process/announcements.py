@@ -35,7 +35,7 @@ PACKED_MAX: Final = 2
 """Nested gzip: some servers compress files that the site has compressed before, without declaring either."""
 _HEAD_BYTES = 4_096
 _GZIP = b"\x1f\x8b"
-_ROOT = re.compile(rb"<(?:[\w.-]{1,32}:)?(?:urlset|sitemapindex|rss|RDF|feed)[\s>]").search
+_ROOT = re.compile(rb"<(?:[\w.-]{1,32}:)?(?i:urlset|sitemapindex|rss|rdf|feed)[\s>]").search
 _ADDRESSES = (b"http://", b"https://")
 _RELATIONS = {"hub": "hub", "self": "self", "next": "next"}
 RELATED_MAX = 16
@@ -144,7 +144,9 @@ def _whole(page: Page) -> bytes:
 
 
 class _Sorting:
-    """Passes a document to the handler of its kind, by its outermost element; stops if the kind is unknown."""
+    """Passes a document to the handler of its kind, by its outermost element; stops if the kind is unknown. Names are
+    passed in lower case: some programs write them in capitals, in which XML has other names.
+    """
 
     def __init__(self, announcement: Announcement, related: list[tuple[str, str]], roots: list[str], url: str) -> None:
         self._announcement = announcement
@@ -154,6 +156,7 @@ class _Sorting:
         self._handler: Handler | None = None
 
     def start(self, name: str, attributes: Mapping[str, str], depth: int) -> None:
+        name = name.lower()
         if self._handler is None:
             local = name.rpartition(":")[2]
             if local in SITEMAP_ROOTS:
@@ -167,7 +170,7 @@ class _Sorting:
 
     def end(self, name: str, text: str, depth: int) -> None:
         assert self._handler is not None
-        self._handler.end(name, text, depth)
+        self._handler.end(name.lower(), text, depth)
 
 
 class _Gunzipped(gzip.GzipFile):

@@ -81,12 +81,12 @@ _WANTED = frozenset(("loc", "lastmod", "changefreq", "priority"))
 
 
 class SitemapHandler:
-    """Takes a sitemap's elements. The prefix marks those of other vocabularies (images, videos, news). Of these only
-    versions of a page in other languages count: `<xhtml:link rel="alternate" hreflang="…" href="…"/>`.
+    """Takes a sitemap's elements, with names in lower case. The prefix marks those of other vocabularies (images).
+    Of these only versions of a page in other languages count: `<xhtml:link rel="alternate" hreflang="…" href="…"/>`.
     """
 
     def __init__(self, announcement: Announcement, root: str) -> None:
-        """`root` is the name of the outermost element as written."""
+        """`root` is the name of the outermost element, in lower case."""
         prefix, colon, local = root.rpartition(":")
         kind, entry = SITEMAP_ROOTS[local]
         announcement.kind = "sitemap" if kind == "sitemap" else "sitemap_index"
@@ -151,17 +151,19 @@ def listed(lines: Iterable[str]) -> Generator[None, None, list[Announced]]:
 
 ENTRIES_MAX = 10_000
 LINES_AT_ONCE = 5_000
-FEED_ROOTS = frozenset(("rss", "RDF", "feed"))
+FEED_ROOTS = frozenset(("rss", "rdf", "feed"))
 TTL_S_MAX = 30 * 86_400.0
 _ENTRIES = frozenset(("item", "entry"))
-_DATES = frozenset(("pubDate", "updated", "published", "modified", "issued", "date", "created"))
+_DATES = frozenset(("pubdate", "updated", "published", "modified", "issued", "date", "created"))
 _IANA = "http://www.iana.org/assignments/relation/"
 """What a relation's name may begin with (RFC 4287, section 4.2.7.2)."""
 _DAYS = {"monday": 0, "tuesday": 1, "wednesday": 2, "thursday": 3, "friday": 4, "saturday": 5, "sunday": 6}
 
 
 class FeedHandler:
-    """Takes a feed's elements. `related` gets what links it states of itself: relation and address as written."""
+    """Takes a feed's elements, with names in lower case. `related` gets what links it states of itself: relation and
+    address as written.
+    """
 
     def __init__(self, announcement: Announcement, related: list[tuple[str, str]], url: str) -> None:
         """`url` is the feed's address, to which its `xml:base` is relative."""
@@ -235,10 +237,10 @@ class FeedHandler:
             announcement.skip_hours = (*announcement.skip_hours, int(text[:3]) % 24)[:24]
         elif local == "day" and text.lower() in _DAYS:
             announcement.skip_days = (*announcement.skip_days, _DAYS[text.lower()])[:7]
-        elif name.endswith(":updatePeriod"):
+        elif name.endswith(":updateperiod"):
             self._update_s = PERIODS_S.get(text.lower(), 0.0)
             self._asks_to_wait()
-        elif name.endswith(":updateFrequency") and text.isascii() and text.isdigit():
+        elif name.endswith(":updatefrequency") and text.isascii() and text.isdigit():
             self._updates = float(max(1, int(text[:6])))
             self._asks_to_wait()
 

@@ -1,8 +1,9 @@
 """Listings: the links of directory listings and menus in other formats than HTML. Pure functions that do not raise.
 
 The answer of an FTP server to LIST has no standard format (RFC 959, section 4.1.3). Supported are those of ls, DOS,
-NetWare, VMS, AS/400 and EPLF (cr.yp.to/ftp/list/eplf.html), and the answer to MLSD (RFC 3659, section 7). Each line is
-parsed separately. Menus are those of Gopher servers (RFC 1436, section 3.8; addresses: RFC 4266).
+NetWare, VMS, AS/400, OS/2, VShell, numbers as modes, EPLF (cr.yp.to/ftp/list/eplf.html), and the answer to MLSD
+(RFC 3659, section 7). Each line is parsed separately. Menus are those of Gopher servers (RFC 1436, section 3.8;
+addresses: RFC 4266).
 """
 
 from __future__ import annotations
@@ -43,6 +44,12 @@ _DOS = re.compile(
 )
 _VMS = re.compile(rb"([^\s;/]+?)(\.DIR)?;\d{1,5}(?:\s+(?![\s%]).*)?", re.DOTALL | re.IGNORECASE)
 _AS400 = re.compile(rb"[^\s=]+\s+\d+\s+%b\s+%b\s+\*[A-Z]+\s+(\S.*?)(/?)" % (_DATE, _TIME), re.DOTALL)
+_OS2 = re.compile(
+    rb"\s*+\d++\s++(?:[RHSA]++\s++)?(DIR\s++)?(?:[RHSA]++\s++)?\d\d-\d\d-\d{2,3}\s++%b\s++(.+)" % _TIME, re.DOTALL
+)
+_VSHELL = re.compile(rb"\d++\s++[A-Z][a-z]{2} \d\d, \d{4} \d\d:\d\d ([^ ].*?)(/?)", re.DOTALL)
+_NUMBERS = re.compile(rb"0?(10|4)[0-7]{4}(?:\s++\d++){4}\s++(.+)", re.DOTALL)
+"""Mode as a number, owner, group, size, seconds since 1970."""
 _MLSD = re.compile(rb"((?:[\w.-]++=[^;]*+;)+) (.+)", re.DOTALL)
 _EPLF = re.compile(rb"\+([^\t]*)\t(.+)", re.DOTALL)
 
@@ -103,6 +110,10 @@ def _marked(name: bytes, mark: bytes | None) -> ListingEntry:
     return ListingEntry(name, "directory" if mark else "file")
 
 
+def _marked_before(mark: bytes | None, name: bytes) -> ListingEntry:
+    return ListingEntry(name, "directory" if mark and mark != b"10" else "file")
+
+
 def _mlsd(facts: bytes, name: bytes) -> ListingEntry | None:
     for fact in facts.split(b";"):
         key, _, value = fact.partition(b"=")
@@ -126,6 +137,7 @@ def _eplf(facts: bytes, name: bytes) -> ListingEntry | None:
 _FORMATS: Final[tuple[tuple[Callable[[bytes], re.Match[bytes] | None], Callable[..., ListingEntry | None]], ...]] = (
     (_UNIX.fullmatch, _unix), (_DOS.fullmatch, _dos), (_MLSD.fullmatch, _mlsd), (_EPLF.fullmatch, _eplf),
     (_NETWARE.fullmatch, _unix), (_VMS.fullmatch, _marked), (_AS400.fullmatch, _marked),
+    (_OS2.fullmatch, _marked_before), (_VSHELL.fullmatch, _marked), (_NUMBERS.fullmatch, _marked_before),
 )  # fmt: skip
 
 
