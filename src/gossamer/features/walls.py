@@ -12,8 +12,8 @@ from gossamer.stages.frontier.scheduler import HostControl
 from gossamer.stages.process.walls import Wall, Walls
 from gossamer.url.url import Url
 
-WALLED = frozenset((401, 403, 405, 406, 429, 503))
-"""Statuses with which bot protection sends its pages, beside those of success."""
+WALLED = frozenset((401, 403, 405, 406, 429, 468, 503, 999))
+"""Statuses with which bot protection sends its pages, beside those of success; 468 is SafeLine's, 999 LinkedIn's."""
 WALLS_MAX = 8
 """Consecutive walls after which a host is closed, except in a continuous crawl."""
 WALLED_HOSTS_MAX = 10_000
