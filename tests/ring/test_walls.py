@@ -16,7 +16,7 @@ from tests.ring.hostile import Answer, HostileServer, whole
 
 WALL = b"<title>Just a moment...</title><script>window._cf_chl_opt={}</script><a href=/never>x</a><p>Wall words"
 LINKS = "".join(
-    f'<a href="/{name}">x</a>' for name in ("price", "legal", "header", "hidden", "consent", "busy", "free")
+    f'<a href="/{name}">x</a>' for name in ("price", "legal", "header", "hidden", "consent", "busy", "free", "staff")
 )
 
 
@@ -30,6 +30,7 @@ def answers() -> dict[str, Answer]:
         "/": whole(f"<title>Home</title>{LINKS}".encode()),
         "/price": whole(b"<title>Pay</title><a href=/never>x</a>")._replace(status=402, headers=price),
         "/legal": whole(b"<title>No</title>")._replace(status=451),
+        "/staff": whole(b"<title>401</title>")._replace(status=401, headers=(("WWW-Authenticate", "NTLM"),)),
         "/header": whole(b"<a href=/never>x</a>")._replace(status=403, headers=(("cf-mitigated", "challenge"),)),
         "/hidden": wall,
         "/busy": packed._replace(status=503),
@@ -56,6 +57,7 @@ def test_each_answer_has_its_outcome(crawled: Crawled) -> None:
     assert {path: row["outcome"] for path, row in found.items()} == {
         "/": "fetched", "/price": "payment_required", "/legal": "legally_blocked", "/header": "challenged",
         "/hidden": "challenged", "/busy": "challenged", "/consent": "fetched", "/free": "fetched",
+        "/staff": "http_error",
     }  # fmt: skip
     assert len(crawled.rows) == len(found), "a wall is not tried again"
     walls = {path: row["wall"] for path, row in found.items() if row["wall"]}
@@ -63,6 +65,7 @@ def test_each_answer_has_its_outcome(crawled: Crawled) -> None:
         "/header": "cloudflare", "/hidden": "cloudflare", "/busy": "akamai", "/consent": "consent:google"
     }  # fmt: skip
     assert found["/hidden"]["title"] == ""
+    assert found["/staff"]["error"] == "HTTP 401: it asks for a login with NTLM, which is not supported"
     assert not [row for row in rows(crawled.directory / "links") if str(row["to_url"]).endswith("/never")]
 
 

@@ -24,7 +24,7 @@ from gossamer.model.visits import Failure, Reply
 from gossamer.ports import Conclusion, ExaminedPage
 from gossamer.stages.frontier.host import VisitLease
 from gossamer.stages.process.links import redirect_fragment, redirect_target
-from gossamer.stages.process.walls import offer_of
+from gossamer.stages.process.walls import login_of, offer_of
 from gossamer.url.url import Url
 
 MULTIPLE_CHOICES = 300
@@ -36,6 +36,7 @@ AGAIN = frozenset((408, 421, 425, 429, 500, 502, 503, 504, *range(520, 525), 529
 """
 REFUSALS = {402: "payment_required", 451: "legally_blocked"}
 """Statuses with their own outcomes (RFC 9110, section 15.5.3; RFC 7725)."""
+ASKS_FOR_LOGIN = frozenset((401, 407))
 CHALLENGES_MAX = 16
 """Digest challenges answered for one URL. A crash before the answer loses one, so that the URL gets another."""
 SITEMAP_GATHER_S = 10.0
@@ -230,6 +231,8 @@ class Outcomes:
         if row.outcome == "payment_required":
             row.offer = offer_of(reply.headers)
             row.error += f": {row.offer}" if row.offer else ""
+        elif reply.status in ASKS_FOR_LOGIN and (login := login_of(reply.headers)):
+            row.error += f": {login}"
         self._logs.info(row.outcome, url=row.url, error=row.error, attempt=visit.attempt)
         return row
 

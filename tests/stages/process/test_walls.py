@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer.model.errors import ConfigError
-from gossamer.stages.process.walls import SMALL_BYTES_MAX, Walls, offer_of
+from gossamer.stages.process.walls import SMALL_BYTES_MAX, Walls, login_of, offer_of
 
 WALLS = Walls.ours()
 URL = "https://shop.example.org/item"
@@ -30,9 +30,9 @@ SENT = [
     (403, "DDoS-Guard", '<script src="/.well-known/ddos-guard/js-challenge/index.js">', "ddos-guard"),
     (200, "Request Rejected", "The requested URL was rejected. Please consult with your administrator.<br>", "f5"),
     (429, "", "<script>window.KPSDK={};KPSDK.now=Date.now;KPSDK.start=KPSDK.now();</script>", "kasada"),
-    (403, "Access denied | a.org used Cloudflare to restrict access", '<span class="cf-error-code">1020', "cloudflare"),
+    (403, "Access denied | a.org used Cloudflare to restrict access", '<b class="cf-error-code">1020', "cloudflare"),
     (200, "Pardon Our Interruption", "<p>something about your browser made us think you were a bot.", "imperva"),
-    (200, "", '<META NAME="robots" CONTENT="noindex,nofollow"><script src="/_Incapsula_Resource?SWJIYLWA=7">', "imperva"),
+    (200, "", '<META NAME="robots" CONTENT="noindex,nofollow"><script src="/_Incapsula_Resource?SWJI=7">', "imperva"),
     (200, "", '<META NAME="robots" CONTENT="noindex,nofollow">\n<script src="/_Incapsula_Resource?SWJI=7">', "imperva"),
     (200, "", "<noscript>Please enable JavaScript to view the page content.<br/>Your support ID is: 17", "f5"),
     (200, "Client Challenge", '<script src="/_fs-ch-1T1wmsGaOgGaSxcX/script.js">', "fastly"),
@@ -46,7 +46,7 @@ SENT = [
     (200, "", '<script>document.cookie="__test="+toHex(slowAES.decrypt(c,2,a,b))+";', "testcookie"),
     (200, "", '<script>location.replace("/a/_____tmd_____/punish?x5secdata=xc', "alibaba"),
     (200, "Robot Check", '<form method="get" action="/errors/validateCaptcha">', "amazon"),
-    (429, "https://www.google.com/search", "Our systems have detected unusual traffic from your computer network", "google"),
+    (429, "", "Our systems have detected unusual traffic from your computer network", "google"),
     (999, "", 'window.location.href = "https://" + domain + "/authwall?trk=" + trk', "linkedin"),
 ]  # fmt: skip
 
@@ -136,3 +136,23 @@ def test_an_offer_is_what_the_headers_say_of_a_price() -> None:
     assert offer_of(headers) == "crawler-price: USD 0.01; crawler-error: MissingCrawlerPrice"
     assert offer_of((("Server", "x"),)) == ""
     assert len(offer_of((("crawler-price", "9" * 5_000),))) == 1_000
+
+
+@pytest.mark.parametrize(
+    ("values", "login"),
+    [
+        (['Basic realm="Staff, or guests only"'], "Basic"),
+        (['Digest realm="a, Basic b", nonce="n", qop="auth", BASIC realm=x'], "Digest or BASIC"),
+        (["Negotiate", "NTLM"], "Negotiate or NTLM, which is not supported"),
+        (["Negotiate oRQwEqADCgEBoQsGCSqGSIb3EgECAg==, Basic realm=x"], "Negotiate or Basic"),
+        (['Bearer error="invalid_token" , scope="a b c"'], "Bearer"),
+        (['=,,,;"a', 'realm="x"', ""], ""),
+    ],
+)
+def test_a_login_that_is_asked_for_is_named(values: list[str], login: str) -> None:
+    said = login_of((("Server", "x"), *(("WWW-Authenticate", value) for value in values)))
+    assert said == (f"it asks for a login with {login}" if login else "")
+    assert (
+        login_of([("Proxy-Authenticate", "x " + ", " * 100_000)])
+        == "it asks for a login with x, which is not supported"
+    )

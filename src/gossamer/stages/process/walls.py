@@ -25,6 +25,11 @@ PRICE_HEADERS: Final = ("crawler-price", "crawler-error", "payment-required", "w
 schemes for payment such as L402.
 """
 OFFER_CHARACTERS_MAX: Final = 1_000
+CHALLENGE_HEADERS: Final = ("www-authenticate", "proxy-authenticate")
+SUPPORTED_SCHEMES: Final = frozenset(("basic", "digest", "bearer"))
+_QUOTED = re.compile(r'"(?>(?:[^"\\]|\\.)*)"?')
+_SCHEME = re.compile(r"(?:\A|,)[ \t]*+([A-Za-z][A-Za-z0-9_-]{0,31}+)(?=[ \t]++[^ \t=,]|[ \t]*+(?:,|\Z))")
+"""A name that no value follows, as one follows the names of parameters."""
 
 
 class Wall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -115,3 +120,13 @@ def offer_of(headers: Iterable[tuple[str, str]]) -> str:
     """Return the price headers of a reply with status 402 as `name: value`, as sent."""
     offers = [f"{name.lower()}: {value}" for name, value in headers if name.lower() in PRICE_HEADERS]
     return "; ".join(offers)[:OFFER_CHARACTERS_MAX]
+
+
+def login_of(headers: Iterable[tuple[str, str]]) -> str:
+    """Return what a reply with status 401 or 407 asks for, by the schemes of its challenges (RFC 9110, section 11)."""
+    values = [value[:OFFER_CHARACTERS_MAX] for name, value in headers if name.lower() in CHALLENGE_HEADERS]
+    schemes = dict.fromkeys(scheme for value in values for scheme in _SCHEME.findall(_QUOTED.sub("", value)))
+    if not schemes:
+        return ""
+    unsupported = "" if any(scheme.lower() in SUPPORTED_SCHEMES for scheme in schemes) else ", which is not supported"
+    return f"it asks for a login with {' or '.join(schemes)}{unsupported}"
