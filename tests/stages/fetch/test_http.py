@@ -1221,6 +1221,43 @@ def test_a_document_whose_type_may_be_any_files_is_what_it_begins_as(
     run(main())
 
 
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
+PDF = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj<</Length 9>>stream\nx\x01\0\x02"
+
+
+@pytest.mark.parametrize(
+    ("sent", "body", "media_type"),
+    [
+        ("text/plain", PNG, "image/png"),
+        ("text/html", PNG, "image/png"),
+        ("text/html; charset=utf-8", b"\xff\xd8\xff\xe0\0\x10JFIF", "image/jpeg"),
+        ("text/html", PDF, "application/pdf"),
+        ("text/plain", PDF, "application/pdf"),
+        ("text/html", packed(TYPES, "word/document.xml"), OFFICE + "wordprocessingml.document"),
+        ("text/plain", packed("a.txt"), "application/zip"),
+        ("text/plain", b"RIFF\0\0\0\0WAVE", "application/octet-stream"),
+        ("text/plain", b"\0\0\0\x20ftypisom", "application/octet-stream"),
+        ("text/plain", b"MZ is the signature of a program", "text/plain"),
+        ("text/html", b"<p>\0\0\0a", "text/html"),
+        ("text/html", b"GIF89a is a format", "text/html"),
+        ("text/plain", b"a\x08a of nroff\0", "text/plain"),
+        ("text/plain", "plain words".encode("utf-16-le"), "text/plain"),
+        ("text/plain", "\ufeff\u0100\u0200 words".encode("utf-16"), "text/plain"),
+        ("text/csv", PNG, "text/csv"),
+    ],
+)
+def test_a_file_that_is_no_text_is_not_read_as_one(run: Run, sent: str, body: bytes, media_type: str) -> None:
+    async def main() -> None:
+        async with serving(reply(body, b"Content-Type: " + sent.encode())) as server, speaking() as module:
+            assert replied(await module.fetch(to(server))).media_type == media_type
+        if sent == "text/plain":
+            coded = reply(gzip.compress(body), b"Content-Type: text/plain", b"Content-Encoding: gzip")
+            async with serving(coded) as server, speaking() as module:
+                assert replied(await module.fetch(to(server))).media_type == media_type
+
+    run(main())
+
+
 def test_a_stylesheet_without_a_type_is_known_by_its_name(run: Run) -> None:
     async def read_as(path: str, body: bytes, *headers: bytes) -> str:
         async with serving(reply(body, *headers)) as server, speaking() as module:

@@ -109,6 +109,25 @@ _OFFICE: Final = {
 }
 
 
+TEXT_TYPES: Final = frozenset(("text/plain", "text/html"))
+"""Types that servers and scripts state for files whose type they do not know."""
+_SIGNATURES: Final = {
+    b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF87a": "image/gif", b"GIF89a": "image/gif",
+    b"PK\x03\x04": "application/zip", b"%PDF-": "application/pdf", b"7z\xbc\xaf": "application/x-7z-compressed",
+    b"Rar!\x1a\x07": "application/vnd.rar", b"\xfd7zXZ\0": "application/x-xz", b"BZh": "application/x-bzip2",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "application/x-ole-storage", b"OggS\0": "application/ogg",
+    b"ID3": "audio/mpeg", b"\x1a\x45\xdf\xa3": "video/webm", b"\x7fELF": "application/x-executable",
+    b"MZ": "application/x-msdownload", b"RIFF": "", b"wOFF": "font/woff", b"wOF2": "font/woff2",
+    b"\xed\xab\xee\xdb": "application/x-rpm",
+}  # fmt: skip
+SIGNATURES: Final = tuple(_SIGNATURES)
+"""Beginnings of files that are no text."""
+_HAS_CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]").search
+_UTF_16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
+_SIGNATURE_BYTES: Final = 1_445
+"""Bytes in which a file that is no text shows it (MIME Sniffing, section 7.2)."""
+
+
 @cache
 def _types() -> mimetypes.MimeTypes:
     """Return Python's table and not the system's, which it reads first: a crawl has the same types on every machine."""
@@ -145,14 +164,33 @@ def sniff_document(body: bytes) -> str:
     return _OFFICE[part[1]] if part is not None else ""
 
 
+def sniff_binary(stated: str, body: bytes) -> str:
+    """Return the media type of a file that is no text although its type says so; `stated` if it may be one.
+
+    Browsers save such a file that is sent as plain text (MIME Sniffing, section 7.2). Beyond their rule, one that is
+    sent as HTML is known by its signature, and a plain text of no known kind must have zeros at odd and even places, so
+    that old texts with a few control characters and UTF-16 stay texts. About 0.3 µs.
+    """
+    if not body.startswith(SIGNATURES):
+        if stated != "text/plain" or 0 not in body[:_SIGNATURE_BYTES] or body.startswith(_UTF_16_MARKS):
+            return stated
+        begun = body[:_SIGNATURE_BYTES]
+        return "application/octet-stream" if 0 in begun[::2] and 0 in begun[1::2] else stated
+    if _HAS_CONTROLS(body, 0, _SIGNATURE_BYTES) is None:
+        return stated
+    signature = next(one for one in SIGNATURES if body.startswith(one))
+    return sniff_document(body) or _SIGNATURES[signature] or "application/octet-stream"
+
+
 def read_as(stated: str, headers: tuple[tuple[str, str], ...], body: bytes, file: LargeBody | None, url: str) -> str:
     """Return the media type as which a reply is read: that which it states, unless that says nothing, may be any file,
-    or says XML of a document whose elements are those of XHTML. Then its content decides. Stylesheets do not begin in
-    a way of their own: without a type they are known by their names.
+    says text of a file that is none, or XML of a document whose elements are those of XHTML. Then its content decides.
+    Stylesheets do not begin in a way of their own: without a type they are known by their names.
     """
     is_unknown = stated in UNKNOWN_TYPES
     is_generic = stated in GENERIC_TYPES
-    if not is_unknown and not is_generic and not may_be_xhtml(stated):
+    is_text = stated in TEXT_TYPES
+    if not is_unknown and not is_generic and not is_text and not may_be_xhtml(stated):
         return stated
     begun = body
     if file is not None:
@@ -160,6 +198,8 @@ def read_as(stated: str, headers: tuple[tuple[str, str], ...], body: bytes, file
             begun = reader.read(BEGINNING_BYTES)
     codings = content_codings(headers)
     begun = beginning(codings, begun) if codings else begun
+    if is_text:
+        return sniff_binary(stated, begun[:BEGINNING_BYTES])
     if is_unknown:
         is_css = not stated and url.partition("?")[0].endswith(".css")
         return sniff(begun) or ("text/css" if is_css else stated)
