@@ -91,6 +91,7 @@ def test_a_dead_proxy_is_named_and_not_waited_for() -> None:
     ("first", "then", "why"),
     [
         ("/self", "/self", "it redirects once more, to {root}self: at most 5 are followed"),
+        ("/cookie", "/cookie", "at most 5 are followed; it sets a cookie, which cookies.enabled = true would keep\n"),
         ("/one", "/two", "{root}two: redirected: it redirects to {root}one, which was requested before"),
         (
             "/ftp",
@@ -103,7 +104,8 @@ def test_a_redirect_that_leads_nowhere_says_why_and_waits_for_nothing(
     server: HostileServer, first: str, then: str, why: str
 ) -> None:
     def redirect(to: str) -> Answer:
-        return Answer(lambda: (b"",), status=302, headers=(("Location", to),))
+        cookies = (("Set-Cookie", "a=b"),) if to == "/cookie" else ()
+        return Answer(lambda: (b"",), status=302, headers=(("Location", to), *cookies))
 
     server.answers |= {"/two": redirect("/one"), first: redirect(then)}
     status, out, err = commands.run("fetch", f"{server.root}{first[1:]}", *OPTIONS)

@@ -171,6 +171,8 @@ class Outcomes:
             within = few and stages.chain.explain(link) in {"", *stages.chain.by_place}
             if not few:
                 row.error = f"it redirects once more, to {target.text}: at most {stages.chain.hops_max} are followed"
+                if reply.header("set-cookie") is not None and b"\r\ncookie:" not in reply.request_head.lower():
+                    row.error += "; it sets a cookie, which cookies.enabled = true would keep"
             self._conclude(lease, visited, now, RevisitPlan(target, now, 1, hops + 1) if within else None)
             return []
         self._conclude(lease, visited, now)
