@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gossamer.stages.process.links import (
+    BARE_BYTES_MAX,
     SRCDOC_DEPTH_MAX,
     Base,
     collapse_spaces,
@@ -300,6 +301,33 @@ def test_a_query_is_sent_in_the_encoding_of_its_page() -> None:
 )
 def test_meta_refresh(content: str, target: str | None) -> None:
     assert refresh_target(content) == target
+
+
+@READERS
+@pytest.mark.parametrize(
+    ("body", "target"),
+    [
+        ("<script>location = '/a'</script>", "/a"),
+        ('<script>window.location.href="https:\\/\\/example.org\\/a";</script>', "/a"),
+        ("<script>\n<!--\ntop.location.replace( 'a/' )\n//--></script>Wait", "/dir/a/"),
+        ("<body onload=\"document.location='/a'\">", "/a"),
+        ('<script>location.assign("/a?x=1" + window.location.search + window.location.hash)</script>', "/a?x=1"),
+        ("<script>if (mobile) location.href='/m'\nelse location.href='/d'</script>", "/m"),
+        ("<link rel=canonical href=/c><script>location='/a'</script>", "/a"),
+        ("<script>location.href = '/a/' + id</script>", None),
+        ("<script>location.href = target; mylocation = '/a'; if (location.href == '/b') {}</script>", None),
+        ("<script>location.reload(); location.hash = '/a'</script>", None),
+        ("<a href=/b>n</a><script>location='/a'</script>", None),
+        ("<meta http-equiv=refresh content='0;url=/b'><script>location='/a'</script>", "/b"),
+        (f"<script>location='/a'</script><!--{'x' * BARE_BYTES_MAX}-->", None),
+    ],
+)
+def test_where_a_small_page_without_links_a_script_leads(
+    body: str, target: str | None, options: ProcessOptions
+) -> None:
+    """Sites whose first page is nothing else: other crawlers' users see their crawls end after one page."""
+    found = urls(findings(body, options), "meta_refresh")
+    assert found == ([] if target is None else [f"https://example.org{target}"])
 
 
 @pytest.mark.parametrize(
