@@ -119,6 +119,8 @@ def body(text: str | bytes, media_type: str = "text/html", charset: str = "utf-8
         ('<img src="/i" srcset="/i 1x,j 2x">', '<img src="HERE/i" srcset="HERE/i 1x, HERE/a/j 2x">'),
         ('<p data-bg="/i" data-background="url(/j)" data-setbg="#f"></p>',
          '<p data-bg="HERE/i" data-background="url(&quot;HERE/j&quot;)" data-setbg="#f"></p>'),
+        ('<p data-bgset="/i 1x, j.png 2x"></p><p data-bgset="/i [(a)] | /j"></p>',
+         '<p data-bgset="HERE/i 1x, HERE/a/j.png 2x"></p><p data-bgset="HERE/i [(a)] | HERE/j"></p>'),
         ('<img data-src="/i" data-srcset="j.{w}.png 1x">', '<img data-src="HERE/i" data-srcset="j.{w}.png 1x">'),
         ("<p style='x: url(/i)'>", '<p style="x: url(&quot;HERE/i&quot;)">'),
         ('<style>@import "/s"; p { x: url(i) }</style>', '<style>@import "HERE/s"; p { x: url("HERE/a/i") }</style>'),

@@ -60,6 +60,27 @@ def test_marks_and_lines_within_words_do_not_divide_them() -> None:
     assert "\u4e04\n\u4e05" in str(found(Markdown(), body).columns["markdown"])
 
 
+def test_formulas_and_images_of_mediawiki_and_amp_are_read() -> None:
+    formula = "<math><msup><mi>x</mi><mn>2</mn></msup></math>"
+    hidden = f'<span class="mwe-math-mathml-a11y" style="display: none;">{formula}</span>'
+    body = ARTICLE.replace("Altweibersommer", f"{hidden}<img class=mwe-math-fallback-image src=s alt=x2>").replace(
+        "<h2>",
+        "<amp-img src=a.png alt=A></amp-img><amp-img src=b.png><noscript><img src=c.png></noscript></amp-img><h2>",
+    )
+    assert "x^2" in found(MainText(), body).text
+    written = str(found(Markdown(), body).columns["markdown"])
+    assert "[x^2](" in written
+    assert "![A](http" in written
+    assert "b.png" not in written
+
+
+def test_a_formula_with_references_is_read() -> None:
+    body = ARTICLE.replace(
+        "Altweibersommer", "<math><mi>a</mi><mo>&#x2264;</mo><msqrt><mi>b</mi><mi>c</mi></msqrt></math>"
+    )
+    assert "a≤√(bc)" in found(MainText(), body).text
+
+
 @pytest.mark.parametrize("module", [MainText, Markdown])
 def test_readings_have_brackets_as_browsers_without_ruby_show_them(module: type[MainText | Markdown]) -> None:
     for ruby in ("漢字<rt>かんじ</rt>", "漢字<rt lang=ja>かんじ", "漢字<rp>(</rp><rt>かんじ</rt><rp>)</rp>"):

@@ -146,12 +146,17 @@ def test_what_a_script_loads_late_is_found() -> None:
     assert sorted(address for address, _ in resources_in(page) if address != "data:,") == sorted(names)
 
 
-@pytest.mark.parametrize("name", sorted(BACKGROUNDS))
+@pytest.mark.parametrize("name", sorted(BACKGROUNDS - {"data-bgset"}))
 def test_backgrounds_that_a_script_loads_late_are_found(name: str) -> None:
     page = f"""<div {name}="a.png?b=1&amp;c=2"></div><p {name.upper()}='url("d.png")'><i {name}=/e.png></i>
     <td {name}="url(f.png)"></td><div {name}="#fff" x-{name}=g.png></div><b {name}="rgba(0,0,0,.5)"></b>
     <img {name}=h.png><template><p {name}=i.png></template>"""
     assert [one for one, _ in resources_in(page.encode())] == ["a.png?b=1&c=2", "d.png", "/e.png", "f.png", "h.png"]
+
+
+def test_sets_of_backgrounds_are_found() -> None:
+    page = b"""<div class=lazyload data-bgset="a.png 1x, b.png 2x"><p data-bgset='c.png [(max-width: 9px)] | d.png'>"""
+    assert [one for one, _ in resources_in(page)] == ["a.png", "b.png", "c.png", "d.png"]
 
 
 def test_elements_of_amp_and_of_old_pages_embed() -> None:

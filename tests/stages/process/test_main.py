@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.stages.process.main import Forest, Trees, choose_blocks, complete_blocks, main_blocks
+from gossamer.stages.process.main import Forest, Trees, choose_blocks, complete_blocks, main_blocks, with_captions
 from gossamer.stages.process.outline import Outline, outline_of
 from gossamer.stages.process.signals import Weights, names_of, page_names, signals, words_of
 
@@ -99,6 +99,21 @@ def test_what_stands_between_two_paragraphs_of_a_text_is_part_of_it(between: str
     keep = [block.text in ("before", "after") for block in outline.blocks]
     made = complete_blocks(outline, keep)
     assert made == ([True] * len(made) if is_kept else keep)
+
+
+def test_captions_between_paragraphs_are_kept_for_markdown() -> None:
+    figure = "<figure><img src=i.png><figcaption>caption <a href=/c>credit</a> of five words</figcaption></figure>"
+    cards = "<figure><figcaption><a href=/x>another page</a></figcaption></figure>"
+    outline = page(f"<article><p>kept</p>{figure}<p>kept</p>{cards}<p>kept</p></article>{figure}")
+    keep = complete_blocks(outline, [block.text == "kept" for block in outline.blocks])
+    assert keep == [True, False, True, False, True, False]
+    assert with_captions(outline, keep) == [True, True, True, False, True, False]
+
+
+def test_all_code_beside_content_is_added() -> None:
+    outline = page("<div><pre>a</pre><pre>b</pre></div><p>kept<pre>c</pre><pre>d</pre><nav>e</nav>")
+    keep = [block.text == "kept" for block in outline.blocks]
+    assert complete_blocks(outline, keep) == [True, True, True, True, True, False]
 
 
 def test_a_table_of_short_cells_is_kept_as_a_whole() -> None:

@@ -9,7 +9,7 @@ from gossamer.model.pages import Findings, Page
 from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.stages.process.kept import build_tree
 from gossamer.stages.process.links import Base, base_href, cut
-from gossamer.stages.process.main import main_blocks
+from gossamer.stages.process.main import main_blocks, with_captions
 from gossamer.stages.process.markdown import as_markdown, paragraphs
 from gossamer.stages.process.options import ProcessOptions, TypedModule
 from gossamer.stages.process.outline import Outline, TextBlock, outline_of
@@ -25,6 +25,8 @@ _BETWEEN_WIDE = re.compile(
 )
 _READING = re.compile(r"<rt(?:[\t\n\f\r ][^<>]*+)?>([^<]*+)", re.IGNORECASE)
 """The reading of a word, shown above it (HTML, section 4.5.11)."""
+_AMP_IMAGE = re.compile(r"<amp-img(?=[\t\n\f\r ])(?![^<>]*+>\s*+<noscript)", re.IGNORECASE)
+"""An image of AMP, unless the same one follows for readers without scripts."""
 _DIGITS = tuple("0123456789")
 _NUMBERING = re.compile(r"linenos|line-?numbers?|lineno|ln-numbers|gutter")
 """Names of elements that number the lines of code."""
@@ -75,7 +77,8 @@ class Markdown(TypedModule):
             text = "\n\n".join(paragraphs(visible.splitlines()))
         else:
             base = Base(page.url, base_href(document.markup.elements()), document.charset)
-            text, ids = as_markdown(build_tree(main.outline, main.chosen), base.join)
+            tree = build_tree(main.outline, with_captions(main.outline, main.chosen))
+            text, ids = as_markdown(tree, base.join)
             if any(ids):
                 findings.columns["heading_ids"] = "\n".join(ids)
         findings.columns["hidden_chars"] = document.visible[1]
@@ -102,14 +105,17 @@ def _is_numbering(outline: Outline, block: TextBlock) -> bool:
 
 
 def _unbroken(markup: str) -> str:
-    """Return markup without invisible marks within words, with brackets around readings, and without the line breaks
-    that divide a text of Chinese or Japanese only in the source (CSS Text Level 3, section 4.1.3).
+    """Return markup with AMP's images as such, without invisible marks within words, with brackets around readings, and
+    without the line breaks that divide a text of Chinese or Japanese only in the source (CSS Text Level 3, section
+    4.1.3).
     """
 
     def join_lines(found: re.Match[str]) -> str:
         return found[1] or ("" if "\n" in found[0] else found[0])
 
     markup = _INVISIBLE.sub("", markup)
+    if "<amp-img" in markup:
+        markup = _AMP_IMAGE.sub("<img", markup)
     if "<rt" in markup and "<rp" not in markup:
         markup = _READING.sub(lambda found: f"<rt>({found[1].strip()})" if found[1].strip() else found[0], markup)
     return markup if markup.isascii() else _BETWEEN_WIDE.sub(join_lines, markup)

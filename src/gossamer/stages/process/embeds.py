@@ -127,9 +127,11 @@ _LAZY_SETS = ("data-srcset", "data-lazy-srcset")
 """Where scripts that load images late (lazysizes, lozad, WordPress) keep what they move to `src` and `srcset`."""
 BACKGROUNDS = frozenset((
     "data-bg", "data-bg-src", "data-bg-image", "data-background", "data-background-image", "data-background-src",
-    "data-image-src", "data-lazy-background", "data-setbg",
+    "data-bgset", "data-image-src", "data-lazy-background", "data-setbg",
 ))  # fmt: skip
-"""Where scripts keep what they make the background of any element: an address, or `url()` with one."""
+"""Where scripts keep what they make the background of any element: an address, or `url()` with one; in `data-bgset`
+(lazysizes) a `srcset`, or some with bars between.
+"""
 # Tag: attributes that hold one address each.
 SOURCES: Mapping[str, tuple[str, ...]] = {
     "img": ("src", "lowsrc", *LAZY),
@@ -287,7 +289,9 @@ def _of_element(tag: str, found: Mapping[str, str]) -> Iterator[Named]:
 
 def of_background(attribute: str, value: str) -> Iterator[str]:
     """Yield the addresses of an attribute of `BACKGROUNDS`; colors have none."""
-    if "(" in value:
+    if attribute == "data-bgset":
+        yield from (one for part in value.split("|") for one in srcset(part) if is_address(attribute, one))
+    elif "(" in value:
         yield from addresses(value)
     elif is_address(attribute, value):
         yield value

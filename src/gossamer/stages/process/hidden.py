@@ -209,6 +209,8 @@ class _HidingPage:
         if name == "dialog":
             return "open" not in found
         called = f"{found.get('class', '')} {found.get('id', '')}"
+        if "mwe-math-mathml" in called:  # MediaWiki shows an image of the formula instead, which has no text.
+            return False
         about = f"{called} {' '.join(found)}".lower()
         words = dict.fromkeys([name, *called.lower().split(), *found])
         rules = (rule for word in words for rule in self._rules.get(word, ()))

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from gossamer.stages.process.embeds import LAZY, is_address, srcset
+from gossamer.stages.process.formulas import linear_formula
 from gossamer.stages.process.kept import Element
 from gossamer.stages.process.outline import attributes
 
@@ -21,7 +22,8 @@ _SPACED = re.compile(r"[\t\n\r\f\v]| {2}")
 _TEX_TEXT = r"((?>(?:[^\\]|\\(?![()\[\]])){1,2000}))"
 _FORMULA = re.compile(rf"\\\({_TEX_TEXT}\\\)|\\\[{_TEX_TEXT}\\\]|\$\$([^$]{{1,2000}}+)\$\$")
 _TEX = re.compile(r"<annotation(?=[^<>]*?application/x-tex)[^<>]*+>(.*?)(?:</annotation|\Z)", re.DOTALL | re.IGNORECASE)
-_MARKUP = re.compile(r"<[^<>]*>")
+_TEX_IMAGE = re.compile(r"""class=["']?[^"'>]*\b(?:la)?tex\b|latex\.(?:php|codecogs)""")
+"""In the tag of an image that draws a formula, whose alternative text is its source."""
 _UNSAFE = re.compile(r"[\x00-\x20<>\\`|]")
 _BACKTICKS = re.compile(r"`+")
 _PERMALINKS = frozenset(("", "¶", "#", "§", "🔗", "link", "permalink", "anchor", "direct link to"))
@@ -111,6 +113,10 @@ class Inline:
     def _image(self, element: Element) -> str:
         found = element.attributes
         alternative = " ".join(found.get("alt", "").split())
+        if alternative and _TEX_IMAGE.search(element.rest) is not None:
+            return f"${alternative.strip('$')}$"
+        if "mwe-math-fallback" in element.rest:  # Of the formula before it.
+            return ""
         # What a script loads late is the picture; until then `src` is a placeholder.
         candidates = [found[name] for name in LAZY if is_address(name, found.get(name, ""))]
         candidates += [found.get("src", ""), next(srcset(found.get("srcset", "")), ""), found.get("data-src", "")]
@@ -293,7 +299,7 @@ def formula(kept: str) -> str:
     elif "math/tex" in rest:
         source = content.replace("<![CDATA[", "").replace("]]>", "").replace("% ", "")
     else:
-        return combine(escape(html.unescape(_MARKUP.sub("", content))))
+        return combine(escape(html.unescape(linear_formula(content))))
     source = " ".join(source.split()).strip("$")
     if not source:
         return ""

@@ -24,8 +24,8 @@ _NAMED = frozenset(["div", "span", "section", "aside", "nav"])
 _CELLS = frozenset(("td", "th"))
 _REPEATING = frozenset(("span", "div", "td", "nobr"))
 _DUPLICATES = (
-    "katex-html", "MathJax_Preview", "MathJax_CHTML", "mjx-", "linenos", "line-numbers-rows", "ln-numbers", "gutter",
-    "mw-editsection",
+    "katex-html", "MathJax_Preview", "MathJax_CHTML", "MathJax-Element", "mjx-", "linenos", "line-numbers-rows",
+    "ln-numbers", "gutter", "mw-editsection",
 )  # fmt: skip
 """Names of elements that repeat other content visually."""
 

@@ -30,6 +30,7 @@ HEADING_WORDS_MAX = 30
 ITEMS_MAX = 15
 """Blocks of a numbered list that is kept to its end."""
 _ITEMS = frozenset(("li", "dd", "aside"))
+_CAPTIONS = frozenset(("figcaption",))
 NOTES_SHARE = 0.3
 """Footnotes with more words, by those of the rest, are disclaimers or lists of literature."""
 NAMING = frozenset((*HEADINGS, "dt", "summary"))
@@ -145,16 +146,31 @@ def complete_blocks(outline: Outline, keep: list[bool]) -> list[bool]:
         in_heading = names[at] == "button" and (tags[parents[at]][0] in HEADINGS or blocks[at].text.endswith("?"))
         if out[at + 1] and (names[at] in NAMING or in_heading) and blocks[at].words < HEADING_WORDS_MAX:
             out[at] = True
-    for at, name in enumerate(names):
-        if name == "pre" and (out[at - 1 : at] == [True] or out[at + 1 : at + 2] == [True]):
+    for at in (*range(len(names)), *range(len(names) - 1, -1, -1)):  # Of several, each beside another one.
+        if names[at] == "pre" and (out[at - 1 : at] == [True] or out[at + 1 : at + 2] == [True]):
             out[at] = True
     _fill_tables(outline, out)
     return out
 
 
-def _is_embedded(outline: Outline, gap: range, parents: tuple[int, int]) -> bool:
+def with_captions(outline: Outline, keep: list[bool]) -> list[bool]:
+    """Return the choice with the captions between kept blocks: with them go their figures. Not for the text alone: of
+    1,461 captions in pages that people marked, 154 are in what they marked.
+    """
+    if not any(name in _CAPTIONS for name, _ in outline.names):
+        return keep
+    parents = [outline.parents[block.node] for block in outline.blocks]
+    out = list(keep)
+    for before, after in pairwise(at for at, keeps in enumerate(keep) if keeps):
+        gap = range(before + 1, after)
+        if gap and _is_embedded(outline, gap, (parents[before], parents[after]), _CAPTIONS):
+            out[before + 1 : after] = [True] * len(gap)
+    return out
+
+
+def _is_embedded(outline: Outline, gap: range, parents: tuple[int, int], kinds: frozenset[str] = EMBEDDED) -> bool:
     """Say whether blocks between two paragraphs are lists, tables and the like of the text: short, without links. One
-    of the parents of the paragraphs is, or is in, the other one.
+    of the parents of the paragraphs is, or is in, the other one. One block at least is in an element of `kinds`.
     """
     around = min(parents)
     if outline.within[around] <= max(parents):
@@ -165,7 +181,7 @@ def _is_embedded(outline: Outline, gap: range, parents: tuple[int, int]) -> bool
     if any(block.link_words > LINKED_MAX * block.words for block in blocks):
         return False
     held = [_names_up_to(outline, block.node, around) for block in blocks]
-    return all(EMBEDDED & names or "figcaption" in names for names in held) and any(EMBEDDED & names for names in held)
+    return all(EMBEDDED & names or "figcaption" in names for names in held) and any(kinds & names for names in held)
 
 
 def _names_up_to(outline: Outline, node: int, around: int) -> set[str]:

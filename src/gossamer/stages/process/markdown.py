@@ -14,9 +14,15 @@ from gossamer.stages.process.tables import alignments, cells_of, is_layout
 from gossamer.stages.process.tokens import HEADINGS
 
 _LANGUAGE = re.compile(
-    r"(?:^|[\s\"'])(?:lang(?:uage)?-|highlight-source-|(?:mw-)?highlight-(?:lang-)?|brush:\s*|(?:sourceCode|hljs)\s+(?:lang(?:uage)?-)?"
-    r"|data-lang(?:uage)?=[\"']?)([\w+#.-]{1,20})"
+    r"(?:^|[\s\"'=])(?:lang(?:uage)?-|highlight-source-|(?:mw-)?highlight-(?:lang-)?|brush:\s*|(?:sourceCode|hljs)\s+(?:lang(?:uage)?-)?"
+    r"|data-(?:enlighter-)?lang(?:uage)?=[\"']?|src src-)([\w+#.-]{1,20})"
 )
+_KNOWN_LANGUAGE = re.compile(
+    r"""[\s](?:class|lang)=["']?(?:hljs )?(bash|c|cpp|csharp|css|diff|go|haskell|html|ini|java|javascript|js|json"""
+    r"""|kotlin|lua|perl|php|python|ruby|rust|scala|sh|shell|sql|swift|toml|ts|typescript|xml|yaml)(?=["'\s]|\Z)""",
+    re.IGNORECASE,
+)
+"""A language as the only or first class of code, or in its `lang`, where GitHub has it."""
 _SHOWN_AS_BLOCK = re.compile(r"display: ?block")
 _NO_LANGUAGE = frozenset(("default", "text", "plain", "none", "notranslate", "plaintext", "output", "txt", "theme"))
 _FENCE = re.compile(r"^ *(`{3,})", re.MULTILINE)
@@ -99,6 +105,8 @@ class _MarkdownWriter:
         text = self._inline.text(run)
         start, end = edges(text)
         text = text[start:end]
+        if text[:1] == text[-1:] == "`" and (block := _bare_code(run)):
+            return block
         return [line_safe(re.sub(r"\n +", "\n", text))] if text else []
 
     def _block(self, element: Element, language: str, before: str) -> list[str]:
@@ -247,6 +255,17 @@ class _MarkdownWriter:
         return "<br>".join(parts)
 
 
+def _bare_code(run: Sequence[Element | str]) -> list[str]:
+    """Return a paragraph that is one element of code with line breaks, where people see these, as a fenced block."""
+    codes = [one for one in run if not isinstance(one, str) or one.strip()]
+    if len(codes) != 1 or isinstance(codes[0], str) or codes[0].name != "code":
+        return []
+    element = codes[0]
+    language = _language(element)
+    is_lined = language != "" and "\n" in element.text().strip()
+    return _code_block(element, language) if is_lined or element.first("br") is not None else []
+
+
 def _is_heading(block: str) -> bool:
     """Say whether a block is a heading: of the other ones, none begins with its mark."""
     return block[:1] == "#"
@@ -273,6 +292,8 @@ def _is_list(block: str) -> bool:
 
 def _language(element: Element) -> str:
     found = _LANGUAGE.search(element.rest) if element.rest else None
+    if found is None and element.name in ("pre", "code"):
+        found = _KNOWN_LANGUAGE.search(element.rest)
     name = found[1].lower() if found is not None else ""
     return "" if name in _NO_LANGUAGE else name
 

@@ -16,6 +16,7 @@ from operator import length_hint
 from typing import NamedTuple
 
 from gossamer.stages.process import tokens
+from gossamer.stages.process.formulas import linear_formula
 from gossamer.stages.process.scan import reference_free
 from gossamer.stages.process.tokens import END, INLINE, NOTHING, ODD, POP_BLOCK
 
@@ -34,8 +35,6 @@ _REST = re.compile(rf"{tokens.VALUES}>")
 _ATTRIBUTE = re.compile(
     rf"([^{_SPACE}/>=]++)(?:[{_SPACE}]*+=[{_SPACE}]*+(?:\"([^\"]*+)\"|'([^']*+)'|([^{_SPACE}>\"']*+)))?"
 )
-_ANNOTATION = re.compile(r"<annotation.*?(?:</annotation[^>]*+>?|\Z)", re.DOTALL | re.IGNORECASE)
-_TAGS = re.compile(r"<[^<>]*>")
 _COMMENT_END = re.compile(r"--!?>")
 
 
@@ -419,7 +418,7 @@ class _OutlineBuilder:
             content = "<".join((content, *pieces))[:FORMULA_MAX]
             self._text(" ")
             self._events[-1] = ("math", rest + "\0" + content)
-            self._texts[-1] = f" {_TAGS.sub('', _ANNOTATION.sub('', content))} "
+            self._texts[-1] = f" {unescape(linear_formula(content))} "
         elif name == "script" and "ld+json" in rest:
             self._outline.scripts.append("<".join((content, *pieces)))
         elif name == "title" and not self._outline.title:

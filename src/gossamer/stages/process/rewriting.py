@@ -169,9 +169,7 @@ def _element(tag: str, node: LexborNode, placed: _Placing, depth: int) -> None:
             changed[name] = placed(address)
     for name in SETS.get(tag, ()):
         if value := found.get(name):
-            changed[name] = ", ".join(
-                f"{placed(one) if is_address(name, one) else one} {words}".strip() for one, words in candidates(value)
-            )
+            changed[name] = _placed_set(name, value, placed)
     if (value := found.get("style")) and "(" in value:
         changed["style"] = with_addresses(value, placed)
     _backgrounds(node, placed)
@@ -187,11 +185,19 @@ def _element(tag: str, node: LexborNode, placed: _Placing, depth: int) -> None:
         changed["srcdoc"] = _rewritten(inner, placed, depth + 1)
 
 
+def _placed_set(name: str, value: str, placed: _Placing) -> str:
+    return ", ".join(
+        f"{placed(one) if is_address(name, one) else one} {words}".strip() for one, words in candidates(value)
+    )
+
+
 def _backgrounds(node: LexborNode, placed: _Placing) -> None:
     found = node.attributes
     for name in sorted(BACKGROUNDS.intersection(found)):
         value = found[name] or ""
-        if "(" in value:
+        if name == "data-bgset":
+            node.attrs[name] = " | ".join(_placed_set(name, one, placed) for one in value.split("|"))
+        elif "(" in value:
             node.attrs[name] = with_addresses(value, placed)
         elif is_address(name, value):
             node.attrs[name] = placed(value)
