@@ -34,6 +34,13 @@ PAGES: dict[str, tuple[str, str]] = {
         "en",
         "Call std::vector or doi:10.1000/182 at 12:30, open C:\\x and foo_bar; see https://example.org/guide/a.html",
     ),
+    "parts": (
+        "en",
+        "An e-mail; Node.js, getUserById, XMLHttpRequest; haven\u2019t 1,000,000 U.S.A. database v2.0.1 école",
+    ),
+    "ship": ("de", "Die Donaudampfschifffahrtsgesellschaft fuhr; un éléphant"),
+    "nukta": ("hi", "क़लम"),
+    "joiner": ("fa", "\u06a9\u062a\u0627\u0628\u200c\u0647\u0627"),
     "wide": ("", "\uff27\uff4f\uff53\uff53\uff41\uff4d\uff45\uff52\u3000crawls"),
     "zero": ("", "un\u200bbreak\u2060able"),
 }
@@ -50,5 +57,9 @@ QUERIES: tuple[tuple[str, str], ...] = (
     ("lodz", "pl"), ("smorrebrod", "da"), ("aero", "da"), ("office", "en"), ("run", "en"), ("commit*", "en"),
     ("commit", "en"), ("std::vector", "code"), ("doi:10.1000/182", "code"), ("12:30", "code"), ("C:\\x", "code"),
     ("foo_bar", "code"), ("https://example.org/guide/a.html", "code"), ("“std vector”", "code"), ("std::vec*", "code"),
-    ("vector -run", "code"), ("gossamer", "wide"), ("unbreakable", "zero"), ("un\u00adbreakable", "zero"),
+    ("vector -run", "code"), ("email", "parts"), ("nodejs", "parts"), ("user by id", "parts"),
+    ("get_user_by_id", "parts"), ("http request", "parts"), ("havent", "parts"), ("1000000", "parts"), ("USA", "parts"),
+    ("data-base", "parts"), ("2.0.1", "parts"), ("l'école", "parts"), ("schifffahrt", "ship"), ('"un eleph"*', "ship"),
+    ("कलम", "nukta"), ("\u06a9\u062a\u0627\u0628 \u0647\u0627", "joiner"),
+    ("gossamer", "wide"), ("unbreakable", "zero"), ("un\u00adbreakable", "zero"),
 )  # fmt: skip

@@ -98,6 +98,39 @@ def emphasized(body: str) -> str:
     return found.emphasis
 
 
+@pytest.mark.parametrize("name", ["C++", "C#", "F#", ".NET"])
+def test_a_name_with_marks_ranks_before_the_word_without(name: str, tmp_path: Path) -> None:
+    plain = page("plain", f"{name.strip('+#.')} and {name.strip('+#.')} " * 20, "en")
+    index = write(tmp_path / "search", plain, page("named", f"A book about {name}, for all who read it.", "en"))
+    assert names(index, name) == ["named", "plain"]
+    assert set(names(index, name.strip("+#."))) == {"named", "plain"}
+
+
+def test_a_number_whose_mark_has_a_meaning_is_no_other_number(tmp_path: Path) -> None:
+    index = write(tmp_path / "search", page("version", "Python 3.11 is out", "en"), page("number", "page 311", "en"))
+    assert names(index, "3.11") == ["version"]
+    assert names(index, "311") == ["number"]
+
+
+def test_words_within_others_are_found_only_where_no_page_has_the_word(tmp_path: Path) -> None:
+    pages = [page("whole", "Die Zeitung", "de"), page("within", "Die Tageszeitung und die Hafenrundfahrt", "de")]
+    index = write(tmp_path / "search", *pages)
+    assert names(index, "zeitung") == ["whole"]
+    assert names(index, "rundfahrt") == ["within"]
+    assert names(index, "fahr") == []
+    english = write(tmp_path / "english", page("within", "A steamboat on the lake", "en"))
+    assert names(english, "steam*") == ["within"]
+    assert names(english, "amboat") == []
+
+
+def test_filters_take_addresses_and_regions(index: Path) -> None:
+    assert names(index, "site:https://de.example/ straße") == ["de"]
+    assert names(index, "lang:de-AT straße") == ["de"]
+    assert [hit.url for hit in ask(index, "straße", language="de-CH", host="http://de.example/x").hits] == [
+        "https://de.example/de"
+    ]
+
+
 @pytest.mark.parametrize("element", ["h1", "h3", "b", "strong"])
 def test_of_equal_pages_the_one_that_emphasizes_a_word_comes_first(tmp_path: Path, element: str) -> None:
     emphasis = emphasized(f"<p>A <{element} class=x>wood kiln</{element}> stands there.")

@@ -17,7 +17,7 @@ import tantivy
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
 from gossamer.results.search.folder import SUMS, record
-from gossamer.results.search.words import loose_terms, terms_of
+from gossamer.results.search.words import joined_terms, loose_terms, terms_of
 
 if TYPE_CHECKING:
     from gossamer.results.search.documents import IndexedPage  # It brings pyarrow, which a search has no use for.
@@ -130,6 +130,7 @@ def _add_terms(entry: tantivy.Document, document: IndexedPage) -> None:
     title = terms_of(document.title)
     anchors = terms_of(document.anchors)
     loose = loose_terms([*words, *title, *anchors], document.language)
+    loose += joined_terms(f"{document.title}\n{document.text}")
     named = {
         "words": words, "title_words": title, "anchors": anchors, "loose": loose,
         "url_words": terms_of(unquote(document.url)), "strong": terms_of(document.emphasis),

@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 import tantivy
 from tantivy import Filter, Occur, Query, TextAnalyzerBuilder, Tokenizer
 
 from gossamer.results.search.parse import FILTERS, QueryAtom, QueryGroup
-from gossamer.results.search.words import fold, is_dense, loose_of
+from gossamer.results.search.words import fold, is_dense, joined_of, loose_of, symbols_of, terms_of
 
 FIELDS_1 = {"title": "title", "anchors": "anchors", "text": "text", "url": "url"}
 FIELDS_2 = {"title": "title_words", "anchors": "anchors", "text": "words", "url": "url_words"}
@@ -23,6 +23,14 @@ FIELDS_2 = {"title": "title_words", "anchors": "anchors", "text": "words", "url"
 _WEIGHTS = {"title": 3.0, "anchors": 2.0, "text": 1.0, "url": 0.5}
 _STRONG_WEIGHT = 1.5
 _LOOSE_WEIGHT = 0.2
+_COMPOUNDING = frozenset(("da", "de", "fi", "fy", "hu", "is", "nb", "nl", "nn", "no", "sv"))
+_WITHIN_CHARACTERS_MIN = 5
+"""A shorter word is in too many others."""
+_SYMBOL_WEIGHT = 20.0
+"""Of `C++` itself beside pages with C."""
+_VERSION = re.compile("v?[0-9]+")
+_ELISION = re.compile(r"(?:[cdjlmnst]|qu|dell|nell|all|un)['\u2019](.+)", re.IGNORECASE)
+"""An article or pronoun of French, Italian or Catalan before a word."""
 EXACT_SCORE = 100.0
 """What a page scores more that has all words as they are written."""
 _SIMPLE = TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(40)).filter(Filter.lowercase()).build()
@@ -38,9 +46,15 @@ class QueryMatcher:
         self._fields = FIELDS_1 if layout == 1 else FIELDS_2
         self._is_loose = layout > 1
         self._languages = ("", *languages)
+        self._is_within = False
+        self.is_compounding = self._is_loose and not _COMPOUNDING.isdisjoint(languages)
+        """Whether words of the index may have others within, without a mark between."""
 
-    def query(self, whole: QueryGroup) -> Query:
-        """Return the query for pages that match, those that match exactly first."""
+    def query(self, whole: QueryGroup, *, is_within: bool = False) -> Query:
+        """Return the query for pages that match, those that match exactly first; with `is_within` also pages with the
+        words of the query within longer ones, for which all words of the index are read.
+        """
+        self._is_within = is_within
         exact = self._group(whole, is_loose=False)
         if not self._is_loose:
             return exact
@@ -73,13 +87,16 @@ class QueryMatcher:
         if not atom.terms and atom.text == "*":
             return _everything()
         if atom.field in FILTERS:
-            value = atom.text.strip().lower()
+            value = filter_value(atom.field, atom.text)
             return _any(Query.term_query(self._schema, name, value) for name in FILTERS[atom.field])
         named = [atom.field] if atom.field else list(_WEIGHTS)
         found = [Query.boost_query(self._terms(atom, name, atom.terms), _WEIGHTS[name]) for name in named]
         if is_loose:
             found += self._second_chance(atom, named)
         query = _any(found)
+        for symbol in symbols_of(atom.text) if is_loose and not atom.field else ():
+            named_so = Query.boost_query(self._one(atom, "loose", symbol), _SYMBOL_WEIGHT)
+            query = Query.boolean_query([(Occur.Must, query), (Occur.Should, named_so)])
         if self._is_loose and not atom.field and len(atom.terms) == 1:
             strong = Query.boost_query(self._one(atom, "strong", atom.terms[0]), _STRONG_WEIGHT)
             query = Query.boolean_query([(Occur.Must, query), (Occur.Should, strong)])
@@ -89,16 +106,24 @@ class QueryMatcher:
         """Return what also finds pages with other forms of the words."""
         found: list[Query] = []
         if atom.is_quoted or atom.field or len(atom.terms) > 1:
-            if not any(map(is_dense, atom.terms)) and not atom.is_prefix:
+            if not any(map(is_dense, atom.terms)):
                 found = [self._accent_query(atom, self._fields[name]) for name in named]
+            if not atom.is_quoted and not atom.is_prefix:
+                found += [self._terms(atom, name, terms) for terms in _other_terms(atom) for name in named]
+                found += [self._one(atom, "loose", form) for form in joined_of(atom.text) if not atom.field]
         else:
             forms = self.forms(atom)
             found = [self._terms(atom, name, (form,)) for form in forms for name in named]
             found += [self._one(atom, "loose", form) for form in (*atom.terms, *forms) if not is_dense(form)]
+            if self._is_within and len(atom.terms[0]) >= _WITHIN_CHARACTERS_MIN and atom.terms[0].isalpha():
+                pattern = f".*{atom.terms[0]}.*"
+                found += [Query.regex_query(self._schema, self._fields[name], pattern) for name in named]
         return [Query.boost_query(query, _LOOSE_WEIGHT) for query in found]
 
     def _accent_query(self, atom: QueryAtom, field: str) -> Query:
         patterns = [_pattern(term) for term in atom.terms]
+        if atom.is_prefix:
+            patterns[-1] += ".*"
         if len(patterns) == 1:
             return Query.regex_query(self._schema, field, patterns[0])
         return Query.regex_phrase_query(self._schema, field, list(patterns), atom.slop)
@@ -125,12 +150,31 @@ class QueryMatcher:
         return Query.regex_query(self._schema, field, f"{re.escape(term)}.*")
 
 
+def _other_terms(atom: QueryAtom) -> Iterator[tuple[str, ...]]:
+    """Yield the other ways to write a word of several terms: in one, without its article, with or without a `v`."""
+    for form in joined_of(atom.text):
+        yield (form,)
+    if elided := _ELISION.fullmatch(atom.text):
+        yield tuple(terms_of(elided[1]))
+    if len(atom.terms) > 1 and _VERSION.fullmatch(atom.terms[0]):
+        first = atom.terms[0]
+        yield (first.removeprefix("v") if first[0] == "v" else f"v{first}", *atom.terms[1:])
+
+
 def _any(queries: Iterable[Query]) -> Query:
     return Query.boolean_query([(Occur.Should, query) for query in queries])
 
 
 def _everything() -> Query:
     return Query.const_score_query(Query.all_query(), 0.0)
+
+
+def filter_value(field: str, text: str) -> str:
+    """Return what a filter compares: of an address its host, of a language with a region the language."""
+    value = text.strip().lower()
+    if field in ("language", "lang"):
+        return re.split("[-_]", value, maxsplit=1)[0]
+    return value.rpartition("://")[2].partition("/")[0]
 
 
 @cache

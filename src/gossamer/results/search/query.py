@@ -17,7 +17,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
 from gossamer.results.search.folder import crawl_of, is_behind, require_sound
 from gossamer.results.search.index import LAYOUT, POSITION, layout_of, position_in, reading, text_in
-from gossamer.results.search.match import FIELDS_1, FIELDS_2, QueryMatcher
+from gossamer.results.search.match import FIELDS_1, FIELDS_2, QueryMatcher, filter_value
 from gossamer.results.search.parse import QueryGroup, QueryParser
 from gossamer.results.search.question import QueryError, SearchQuestion
 from gossamer.results.search.snippets import SCANNED_CHARACTERS_MAX, Snippets, atoms_of
@@ -140,6 +140,9 @@ def _answer(index: tantivy.Index, layout: int, question: SearchQuestion) -> Quer
     matcher = QueryMatcher(index.schema, layout, [question.language] if question.language else list(languages))
     query = _within(index.schema, matcher.query(whole), question)
     result: Any = searcher.search(query, question.limit)  # Its stub knows nothing of the count.
+    if not result.count and matcher.is_compounding:
+        query = _within(index.schema, matcher.query(whole, is_within=True), question)
+        result = searcher.search(query, question.limit)
     snippets = Snippets(whole, (form for atom in atoms_of(whole) for form in matcher.forms(atom)))
     return QueryAnswer(
         query=question.query,
@@ -158,7 +161,8 @@ def _within(schema: tantivy.Schema, query: tantivy.Query, question: SearchQuesti
     parts = [(tantivy.Occur.Must, query), (tantivy.Occur.MustNot, position)]
     for field in ("host", "site", "language"):
         if value := getattr(question, field):
-            only = tantivy.Query.const_score_query(tantivy.Query.term_query(schema, field, value.lower()), 0.0)
+            term = tantivy.Query.term_query(schema, field, filter_value(field, value))
+            only = tantivy.Query.const_score_query(term, 0.0)
             parts.append((tantivy.Occur.Must, only))
     return tantivy.Query.boolean_query(parts)
 

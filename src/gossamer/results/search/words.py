@@ -40,6 +40,16 @@ _FOLDED = str.maketrans(  # With a stroke, and letters of Arabic that differ in 
     {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "\u0131": "i", "ħ": "h", "ŧ": "t"}
     | {"\u0649": "\u064a", "\u06cc": "\u064a", "\u0629": "\u0647", "\u06a9": "\u0643"}
 )
+_COMPOUND = re.compile(r"(?<![^\W_])[^\W_]++(?>(?:[-.'\u2019_&,\u2010\u2011\u200c][^\W_]++){1,8})")
+_SEPARATORS = str.maketrans("", "", "-.'\u2019_&,\u2010\u2011\u200c")
+_AFTER = ".,;:!?)\"'"
+_THOUSANDS = re.compile(r"\d{1,3}([,.'\u2019])\d{3}(?:\1\d{3})*")
+_LATIN = re.compile("[A-Za-z0-9]+")
+_HUMPS = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SYMBOL = re.compile(r"(?<![\w+#])(?:[a-z](?:\+\+|#)(?![+#])|\.net\b)", re.IGNORECASE)
+"""Names of languages that would be a letter or another word without their marks."""
+JOINED_CHARACTERS_MAX = 40
+"""A longer joined form is not indexed."""
 _LANGUAGES = {
     "ar": "arabic", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish", "fi": "finnish",
     "fr": "french", "hu": "hungarian", "it": "italian", "nb": "norwegian", "nl": "dutch", "nn": "norwegian",
@@ -92,6 +102,43 @@ def loose_terms(terms: list[str], language: str) -> list[str]:
     return [form for term in dict.fromkeys(terms) for form in loose_of(term, language)]
 
 
+def joined_terms(text: str) -> list[str]:
+    """Return what readers may write for the words of a text: `email` for e-mail, `user` for getUserById, each once."""
+    found: set[str] = set()
+    for word in {word.rstrip(_AFTER) for word in set(text.split())}:
+        if not word.islower() or not word.isalpha():  # Most words have no parts.
+            found.update(_parts_of(word))
+    return sorted(found)
+
+
+@lru_cache(maxsize=20_000)
+def _parts_of(text: str) -> tuple[str, ...]:
+    """Return the terms of what stands between two spaces that its words alone do not have."""
+    found = symbols_of(text)
+    for word in _COMPOUND.findall(text):
+        found += joined_of(word)
+        if "\u200c" in word:  # Persian writes such parts apart too.
+            found += terms_of(word.replace("\u200c", " "))
+    for word in _LATIN.findall(text):
+        if not word.isupper() and not word[1:].islower() and len(word) <= JOINED_CHARACTERS_MAX:
+            found += [part.lower() for part in _HUMPS.split(word) if 1 < len(part) < len(word)]
+    return tuple(found)
+
+
+def joined_of(word: str) -> tuple[str, ...]:
+    """Return a word of several parts without what divides them; none for numbers where the mark has a meaning."""
+    joined = normal(word.translate(_SEPARATORS))
+    if not joined.isalnum() or joined == word.lower() or len(joined) > JOINED_CHARACTERS_MAX:
+        return ()
+    is_number = joined.isdecimal() and "." in word
+    return () if is_number and _THOUSANDS.fullmatch(word) is None else (joined,)
+
+
+def symbols_of(text: str) -> list[str]:
+    """Return the names with marks in a text, such as `c++`, `c#` and `.net`."""
+    return list(map(str.lower, _SYMBOL.findall(text)))
+
+
 @lru_cache(maxsize=100_000)
 def loose_of(term: str, language: str) -> tuple[str, ...]:
     """Return the loose forms of a term that differ from it: without accents, and its stem without them."""
@@ -107,9 +154,14 @@ def fold(term: str) -> str:
     """Return a term without accents, vowel points and variants of letters and digits; marks that are letters stay."""
     if term.isascii():
         return term
-    letters = (one for one in unicodedata.normalize("NFD", term) if not 10 <= unicodedata.combining(one) < 37)
+    # 7 is the dot of loanwords in the scripts of India, 10 to 36 are vowel points.
+    letters = (one for one in unicodedata.normalize("NFD", term) if not _is_left_out(unicodedata.combining(one)))
     plain = "".join(str(unicodedata.decimal(one, one)) for one in letters if unicodedata.combining(one) < 200)
     return unicodedata.normalize("NFC", plain.translate(_FOLDED)) or term  # A mark alone.
+
+
+def _is_left_out(combining: int) -> bool:
+    return combining == 7 or 10 <= combining < 37
 
 
 @lru_cache
