@@ -47,6 +47,14 @@ BASE = "http://www.test/a/b"
         ("data", "application/x-of-its-own", "data.bin"),
         ("feed", "application/x-of-its-own+xml", "feed.xml"),
         ("feed.rss", "application/x-of-its-own+xml", "feed.rss"),
+        ("?p=1", "text/html", "index-p-1.html"),
+        ("setup.EXE", "application/octet-stream", "setup.exe"),
+        ("f.woff2?v=1", "binary/octet-stream", "f-v-1.woff2"),
+        ("p.html", "application/octet-stream", "p.html.bin"),
+        ("download", "application/octet-stream", "download.bin"),
+        ("a.ogg", "application/ogg", "a.ogg"),
+        ("atom.xml", "application/atom+xml", "atom.xml"),
+        ("%E6%97%A5", "text/html", "_.html"),
     ],
 )
 def test_a_name_follows_the_url_and_is_safe(path: str, media_type: str, name: str) -> None:

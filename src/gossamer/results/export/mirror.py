@@ -57,10 +57,17 @@ _KINDS = {
     "application/javascript": ".js", "application/x-javascript": ".js", "image/jpeg": ".jpg", "image/png": ".png",
     "image/gif": ".gif", "image/webp": ".webp", "image/avif": ".avif", "image/svg+xml": ".svg",
     "image/x-icon": ".ico", "image/vnd.microsoft.icon": ".ico", "font/woff": ".woff", "font/woff2": ".woff2",
-    "text/plain": ".txt", "application/json": ".json", "application/pdf": ".pdf", "video/mp4": ".mp4",
+    "text/plain": ".txt", "application/json": ".json", "application/pdf": ".pdf", "application/ogg": ".ogg",
+    "video/mp4": ".mp4",
 }  # fmt: skip
 _SUFFIXES = {"xml": ".xml", "json": ".json"}
 """By the suffix of media types without an extension of their own, such as those of feeds."""
+_ANY = frozenset(
+    ("application/octet-stream", "binary/octet-stream", "application/x-download", "application/force-download")
+)
+"""Media types that say nothing: what servers send downloads as, and fonts."""
+_DOCUMENTS = frozenset((".htm", ".html", ".mht", ".mhtml", ".shtml", ".svg", ".xht", ".xhtml", ".xml"))
+"""A browser would run their scripts, and without the media type no policy is in them."""
 _SAME = {".htm": ".html", ".jpeg": ".jpg", ".mjs": ".js", ".xhtml": ".html"}
 
 
@@ -187,8 +194,10 @@ def file_of(host: str, url: str, media_type: str) -> tuple[str, str]:
     extension = _extension(stem, media_type)
     if stem.endswith(extension):
         stem = stem.removesuffix(extension)
+    if last and not stem:
+        stem = "_"  # The name of the folder's own page is for that.
     if parts.query:
-        stem += "-" + safe(unquote(parts.query, errors="replace")).strip("-.")
+        stem = (stem or "index") + "-" + safe(unquote(parts.query, errors="replace")).strip("-.")
     stem = stem[:STEM_CHARACTERS_MAX].strip(".") or "index"
     folder = folder_of(host)
     return posixpath.join(folder + "_" if folder == INDEX else folder, *folders, stem), extension
@@ -206,6 +215,8 @@ def _extension(stem: str, media_type: str) -> str:
     wanted = _KINDS.get(media_type) or mimetypes.guess_extension(media_type or "") or ""
     wanted = wanted if _EXTENSION.fullmatch(wanted) else ""
     if own and _SAME.get(own, own) == wanted:
+        return own
+    if own == _SUFFIXES.get(media_type.rpartition("+")[2]) or (own and media_type in _ANY and own not in _DOCUMENTS):
         return own
     return wanted or own or _SUFFIXES.get(media_type.rpartition("+")[2], ".bin")
 
