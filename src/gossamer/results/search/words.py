@@ -113,7 +113,7 @@ def joined_terms(text: str) -> list[str]:
 
 @lru_cache(maxsize=20_000)
 def _parts_of(text: str) -> tuple[str, ...]:
-    """Return the terms of what stands between two spaces that its words alone do not have."""
+    """Return the terms of a text without spaces that its words alone do not have."""
     found = symbols_of(text)
     for word in _COMPOUND.findall(text):
         found += joined_of(word)
