@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+DEPTH_MAX = 60
+"""Depth of a formula; deeper elements have no marks."""
 _ANNOTATION = re.compile(r"<annotation.*?(?:</annotation[^>]*+>?|\Z)", re.DOTALL | re.IGNORECASE)
 _PIECE = re.compile(r"<(/?)([^\t\n\f\r <>/]*+)[^<>]*+>|([^<]++)|<")
 _ONE = re.compile(r"\d+|&#?\w+;|\([^()]*\)|.", re.DOTALL)
@@ -23,7 +25,7 @@ def linear_formula(content: str) -> str:
         name = name.lower().rpartition(":")[2]
         if text:
             held[-1].append(text if text.strip() else "")
-        elif not end and name:
+        elif not end and name and len(names) < DEPTH_MAX:
             held.append([])
             names.append(name)
         elif name in names:
