@@ -180,7 +180,7 @@ key_file = "key"
 """
     file = write(tmp_path, text)
     assert mistakes(file) == [
-        f"{file} line 2: limits.max_pages is 0, expected 1 or more",
+        f"{file} line 2: limits.max_pages is 0, expected 1 or more; leave it out for no limit",
         f"{file} line 3: no key limits.max_page; did you mean limits.max_pages?",
         (
             f'{file} line 5: logs.levels.fetch is "loud", '

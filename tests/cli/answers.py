@@ -16,6 +16,15 @@ MORE = {
     "wide.txt": "http://127.0.0.1/\r\n".encode("utf-16"),
     "windows.txt": b"\xef\xbb\xbfhttp://127.0.0.1/a\r\nhttp//127.0.0.1/b\r\n",
     "scrapy.toml": b'[extract.page.fields]\ntitle = "h1::text"\n',
+    "smart.toml": "[operator]\ncontact = \u201cme@example.org\u201d\n".encode(),
+    "drive.toml": b'[output]\ndirectory = "C:\\Users\\me"\n',
+    "twice.toml": b"[limits]\nmax_pages = 3\nmax_pages = 4\n",
+    "headings.toml": b"[limits]\nmax_pages = 3\n[scope]\n[limits]\nmax_bytes = 4\n",
+    "null.toml": b"[limits]\nmax_pages = null\n",
+    "colon.toml": b"[limits]\nmax_pages: 3\n",
+    "quote.toml": b'[seeds]\nurls = ["http://127.0.0.1/", "http://127.0.0.1/b]\n',
+    "scrapy.cfg": b"[settings]\ndefault = project.settings\n",
+    "two.txt": b"http://127.0.0.1/a http://127.0.0.1/b\n",
     "attr.toml": b'[extract.page.fields]\nlink = "a::attr(href)"\n',
 }
 LOCAL = ["crawl", SEED, "--allow-private"]
@@ -415,6 +424,325 @@ ANSWERS = [
         (
             "no command 'proxy'; --set fetch.proxy=URL has a crawl use a proxy, and --set proxies.urls=… a pool "
             "of them; gossamer --help lists them"
+        ),
+    ),
+    # Of word processors, shells and other systems; of other programs.
+    ([*LOCAL, "\u2014max-pages", "3"], "\u2014max-pages begins with a typographic dash; type --max-pages"),
+    (["status", "\u2013json"], "\u2013json begins with a typographic dash; type --json"),
+    (["resume", "crawled", "\u2212o", "x"], "\u2212o begins with a typographic dash; type -o"),
+    (
+        ["crawl", "\u201chttp://127.0.0.1:9/\u201d"],
+        (
+            "the seed '\\u201chttp://127.0.0.1:9/\\u201d' has no scheme; leave the quotation marks out: "
+            "http://127.0.0.1:9/"
+        ),
+    ),
+    (
+        ["crawl", "'http://127.0.0.1:9/'"],
+        ("the seed \"'http://127.0.0.1:9/'\" has no scheme; leave the quotation marks out: http://127.0.0.1:9/"),
+    ),
+    (
+        ["crawl", "<http://127.0.0.1:9/>"],
+        ("the seed '<http://127.0.0.1:9/>' has no scheme; leave the quotation marks out: http://127.0.0.1:9/"),
+    ),
+    (
+        ["crawl", "http://127.0.0.1:9/,http://127.0.0.1:9/"],
+        (
+            "the seed 'http://127.0.0.1:9/,http://127.0.0.1:9/' holds two addresses, with ',' between "
+            "them; give them as two"
+        ),
+    ),
+    (
+        ["crawl", "http://127.0.0.1:9/ http://127.0.0.1:9/", "--allow-private"],
+        (
+            "the seed 'http://127.0.0.1:9/ http://127.0.0.1:9/' holds two addresses, with ' ' between "
+            "them; give them as two"
+        ),
+    ),
+    (
+        ["crawl", "--allow-private", "--seeds", "two.txt"],
+        (
+            "HERE/two.txt line 1: the seed 'http://127.0.0.1/a http://127.0.0.1/b' holds two "
+            "addresses, with ' ' between them; give them as two"
+        ),
+    ),
+    (
+        [*LOCAL, "-o", "~/crawl"],
+        ('~/crawl: the shell replaces ~ only at the beginning of a word without quotes; write "$HOME/crawl"'),
+    ),
+    (
+        [*LOCAL, "--output=~/crawl"],
+        ('--output=~/crawl: the shell replaces ~ only at the beginning of a word without quotes; write "$HOME/crawl"'),
+    ),
+    (
+        ["resume", "~/crawl"],
+        ('~/crawl: the shell replaces ~ only at the beginning of a word without quotes; write "$HOME/crawl"'),
+    ),
+    (
+        ["crawl", "--seeds", "~/seeds.txt"],
+        ('~/seeds.txt: the shell replaces ~ only at the beginning of a word without quotes; write "$HOME/seeds.txt"'),
+    ),
+    (
+        [*LOCAL, "-o", "$HOME/crawl"],
+        (
+            "-o $HOME/crawl: $ is replaced by the shell only outside of single quotes; name a "
+            "directory of this system with -o DIR, as in -o crawl"
+        ),
+    ),
+    (
+        [*LOCAL, "-o", "C:\\crawls\\a"],
+        ("-o C:\\crawls\\a: a path of Windows; name a directory of this system with -o DIR, as in -o crawl"),
+    ),
+    (
+        ["crawl", "C:\\site\\index.html"],
+        (
+            "the seed 'C:\\\\site\\\\index.html' has no scheme; a path cannot be crawled: give an address "
+            "such as https://example.org/"
+        ),
+    ),
+    (
+        [*LOCAL, "-o", "crawl\r"],
+        ("'crawl' has a carriage return after it; save the script with the line ends of Unix (LF)"),
+    ),
+    (
+        ["stop", "crawled\r"],
+        ("'crawled' has a carriage return after it; save the script with the line ends of Unix (LF)"),
+    ),
+    (["crawl", "://127.0.0.1/"], "the seed '://127.0.0.1/' has no scheme; did you mean http://127.0.0.1/ ?"),
+    (
+        [*LOCAL, ">"],
+        (
+            "the seed '>' has no scheme; this is for a shell, and was not read by one: leave it out, "
+            "or write it without quotation marks"
+        ),
+    ),
+    (
+        [*LOCAL, "&&"],
+        (
+            "the seed '&&' has no scheme; this is for a shell, and was not read by one: leave it out, "
+            "or write it without quotation marks"
+        ),
+    ),
+    (
+        [*LOCAL, " --quiet"],
+        (
+            "the seed '--quiet' has no scheme; write options as words of their own, and filters as "
+            "--include RE and --exclude RE; give an address such as https://example.org/"
+        ),
+    ),
+    (
+        ["crawl", "+*.pdf"],
+        (
+            "the seed '+*.pdf' has no scheme; write options as words of their own, and filters as "
+            "--include RE and --exclude RE; give an address such as https://example.org/"
+        ),
+    ),
+    (
+        [*LOCAL, "--include", "(?!x)a"],
+        (
+            "--include: the pattern '(?!x)a' is not a regular expression (RE2): invalid perl "
+            "operator: (?!; RE2 looks neither ahead nor back: leave pages out with a pattern to "
+            "exclude"
+        ),
+    ),
+    (
+        [*LOCAL, "--max-time", "forever"],
+        (
+            '--max-time "forever": expected a number of seconds, or a time with its unit, such as '
+            "500ms, 90s or 1h30m; leave it out for no limit"
+        ),
+    ),
+    ([*LOCAL, "--max-pages", "0"], "--max-pages 0: expected 1 or more; leave it out for no limit"),
+    (
+        [*LOCAL, "--max-bytes", "unlimited"],
+        (
+            '--max-bytes "unlimited": expected a whole number of bytes, or one with its unit, such as '
+            "512MiB or 4GiB; leave it out for no limit"
+        ),
+    ),
+    (
+        [*LOCAL, "--serve", "0.0.0.0:8000"],
+        (
+            "--serve 0.0.0.0:8000: expected a port, as in --serve 8000; --set console.address=IP "
+            "listens on another address than 127.0.0.1"
+        ),
+    ),
+    (
+        ["config", "check", "smart.toml"],
+        ('smart.toml is not TOML: invalid value (at line 2, column 11); write contact = "me@example.org"'),
+    ),
+    (
+        ["config", "check", "drive.toml"],
+        ("drive.toml is not TOML: invalid hex value (at line 2, column 18); write directory = 'C:\\Users\\me'"),
+    ),
+    (
+        ["config", "check", "twice.toml"],
+        ("twice.toml is not TOML: a key is there twice (at line 3, column 14); remove one of its lines"),
+    ),
+    (
+        ["config", "check", "headings.toml"],
+        ("headings.toml is not TOML: [limits] is there twice (at line 4, column 8); write its keys below one heading"),
+    ),
+    (
+        ["config", "check", "null.toml"],
+        ("null.toml is not TOML: invalid value (at line 2, column 13); leave max_pages out for its default"),
+    ),
+    (
+        ["config", "check", "colon.toml"],
+        (
+            "colon.toml is not TOML: expected '=' after a key in a key/value pair (at line 2, column "
+            "10); write max_pages = 3"
+        ),
+    ),
+    (
+        ["config", "check", "quote.toml"],
+        ("quote.toml is not TOML: illegal character '\\n' (at line 2, column 50); close the quotation mark"),
+    ),
+    (
+        ["config", "check", "scrapy.cfg"],
+        "scrapy.cfg is not TOML, as configurations are; gossamer init writes an example",
+    ),
+    ([*LOCAL, "--set", "robots.obey=no"], '--set: robots.obey is "no", expected true or false; write false'),
+    ([*LOCAL, "--set", "robots.obey=False"], '--set: robots.obey is "False", expected true or false; write false'),
+    (["resume", ""], "a path is empty, as that of a variable that is not set; name a file or directory"),
+    (
+        ["resume", SEED],
+        ("http://127.0.0.1:9/ is an address, and a path is expected: the command works on files of this machine"),
+    ),
+    (
+        ["config", "check", "https://example.org/x.toml"],
+        (
+            "https://example.org/x.toml is an address, and a path is expected: the command works on "
+            "files of this machine"
+        ),
+    ),
+    (["resume", "crawled/crawl.toml"], "crawled/crawl.toml is a part of a crawl; name the whole: crawled"),
+    (["status", "crawled/state"], "crawled/state is a part of a crawl; name the whole: crawled"),
+    (["export", "crawled", "--to", "excel", "-o", "x"], f"--to excel: expected {FORMATS}; csv opens in spreadsheets"),
+    (
+        ["export", "crawled", "--to", "huggingface", "-o", "x"],
+        f"--to huggingface: expected {FORMATS}; datasets has the form of a data set of the Hub",
+    ),
+    (["--hepl"], "no option --hepl for gossamer; did you mean --help? gossamer --help lists them"),
+    (["-help"], "no option -help for gossamer; did you mean --help? gossamer --help lists them"),
+    (
+        ["crawl", "--halp"],
+        ("no option --halp for gossamer crawl; did you mean --help? gossamer crawl --help lists them"),
+    ),
+    (
+        ["report", "crawled", "--csv", "x"],
+        (
+            "no option --csv for gossamer report; gossamer export DIR --to FORMAT -o PATH writes "
+            "other formats after the crawl; gossamer report --help lists them"
+        ),
+    ),
+    (["status", "crawled", "-q"], "no option -q for gossamer status; gossamer status --help lists them"),
+    (["serve", "crawled", "-q"], "no option -q for gossamer serve; gossamer serve --help lists them"),
+    (
+        ["crawl", "-A", "pdf", SEED],
+        (
+            "no option -A for gossamer crawl; -A of wget is --include RE here, that of curl --set "
+            "'operator.agent=NAME'; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        ["crawl", "-X", "POST", SEED],
+        (
+            "no option -X for gossamer crawl; -X of wget is --exclude RE here; seeds.requests_file "
+            "lists requests with method and body, as -X of curl sends; gossamer crawl --help lists "
+            "them"
+        ),
+    ),
+    (
+        ["crawl", "-d", "a=b", SEED],
+        (
+            "no option -d for gossamer crawl; -d of wget is --set logs.level=debug here; "
+            "seeds.requests_file lists requests with method and body; gossamer crawl --help lists "
+            "them"
+        ),
+    ),
+    (
+        ["crawl", "-L", SEED],
+        (
+            "no option -L for gossamer crawl; redirects are followed in any case; -L of Scrapy is "
+            "--set logs.level=debug here; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        ["crawl", "-a", "x=y", SEED],
+        (
+            "no option -a for gossamer crawl; --set section.key=value sets any key; a spider has no "
+            "arguments here; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        ["crawl", "--healthCheckPort", "1", SEED],
+        (
+            "no option --healthCheckPort for gossamer crawl; gossamer status DIR says how a crawl is, "
+            "and so does /metrics of --serve; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        ["crawl", "--diskUtilization", "90", SEED],
+        (
+            "no option --diskUtilization for gossamer crawl; watch.disk_free_bytes_min pauses a crawl "
+            "before its disk is full; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        ["crawl", "--blockAds", SEED],
+        (
+            "no option --blockAds for gossamer crawl; scope.exclude leaves addresses out, such as "
+            "those of advertisements; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        ["crawl", "--pidfile", "x", SEED],
+        (
+            "no option --pidfile for gossamer crawl; gossamer stop DIR ends a crawl, whatever its "
+            "process id; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        ["crawl", "--ext-depth=2", SEED],
+        (
+            "no option --ext-depth for gossamer crawl; scope.outlinks requests pages of other sites "
+            "for their status alone; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        ["check", SEED, "--no-warnings"],
+        (
+            "no option --no-warnings for gossamer check; --fail-on error leaves warnings out of the "
+            "exit status; gossamer check --help lists them"
+        ),
+    ),
+    (
+        ["check", SEED, "--require-https"],
+        (
+            "no option --require-https for gossamer check; links from https to http are faults in any "
+            "case; gossamer check --help lists them"
+        ),
+    ),
+    (
+        ["check", SEED, "--dump"],
+        (
+            "no option --dump for gossamer check; --csv FILE lists the faults, and the tables of the "
+            "crawl all links; gossamer check --help lists them"
+        ),
+    ),
+    (
+        ["check", SEED, "--suggest"],
+        (
+            "no option --suggest for gossamer check; gossamer changes DIR and gossamer search DIR "
+            "QUERY find earlier pages; gossamer check --help lists them"
+        ),
+    ),
+    (
+        ["check", SEED, "--github-token", "x"],
+        (
+            "no option --github-token for gossamer check; links of GitHub are requested as all others "
+            "are; gossamer check --help lists them"
         ),
     ),
 ]

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import gossamer
+from gossamer.cli.checking import check_request
+from gossamer.cli.job import CrawlRequest
 from gossamer.cli.main import status_of_command
 from gossamer.cli.output import Exit
 from gossamer.config import Config, effective_toml
@@ -279,6 +281,25 @@ def test_the_whole_answer_to_a_wrong_word(mistake: Mistake, tmp_path: Path, argu
     assert mistake(arguments) == f"gossamer: {answer.replace('HERE', str(tmp_path))}\n"
     after = {name: data for name, data in there(tmp_path).items() if not name.startswith("crawled/state")}
     assert after == before, "what opens a crawl locks it there, and leaves nothing else"
+
+
+def test_variables_of_the_environment_that_set_nothing_are_named_with_their_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("MAX_PAGES", "LIMITS__MAX_BYTES", "USER_AGENT", "BUILD_ID"):
+        monkeypatch.setenv(f"GOSSAMER_{name}", "3")
+    monkeypatch.chdir(tmp_path)
+
+    def check(request: CrawlRequest) -> int:
+        check_request(request, lambda _: None)
+        return 0
+
+    named = "fetch.headers={X-Agent = 'env:GOSSAMER_USER_AGENT'}"
+    assert status_of_command([*LOCAL, "--set", named], check) == 0
+    said = "gossamer: the variable GOSSAMER_{} of the environment sets nothing; use {}\n"
+    assert capsys.readouterr().err == said.format("LIMITS__MAX_BYTES", "--set limits.max_bytes=VALUE") + said.format(
+        "MAX_PAGES", "--max-pages N"
+    )
 
 
 def test_all_wrong_keys_are_named_each_on_a_line(real: Gossamer) -> None:

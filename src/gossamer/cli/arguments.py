@@ -26,7 +26,12 @@ UNREADABLE = re.compile(r"'([^']+)' is not readable")
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
-def _path(text: str) -> Path:
+def _path(given: str | Path) -> Path:
+    text = str(given)  # Defaults are paths.
+    if not text:
+        raise ConfigError("a path is empty, as that of a variable that is not set; name a file or directory")
+    if text.startswith(("http://", "https://")):
+        raise ConfigError(f"{text} is an address, and a path is expected: the command works on files of this machine")
     path = Path(text)
     if path.exists() and not os.access(path, os.R_OK):
         raise ValueError
@@ -100,6 +105,35 @@ class Command(TyperCommand):
                     formatter.write_dl(records)
 
 
+_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe63\uff0d"
+_DASHED = re.compile(f"([{_DASHES}-]*[{_DASHES}][{_DASHES}-]*)([A-Za-z][\\w-]*)").match
+"""Matches an option that begins with a dash of a word processor."""
+_AT_HOME = re.compile(r"(?:-o|[\w.-]+=)?~/").match
+
+
+def check_words(words: Iterable[str]) -> None:
+    """Look for what word processors, scripts with line ends of Windows and quoted paths make of a command line.
+
+    Raises:
+        ConfigError: a word is such; the line says what to type.
+    """
+    for word in words:
+        if word == "--":
+            return
+        if word.endswith("\r"):
+            raise ConfigError(
+                f"{word[:-1]!r} has a carriage return after it; save the script with the line ends of Unix (LF)"
+            )
+        if dashed := _DASHED(word):
+            dash = "-" if len(dashed[2]) == 1 else "--"
+            raise ConfigError(f"{word} begins with a typographic dash; type {dash}{dashed[2]}")
+        if _AT_HOME(word):
+            path = word[word.index("~/") + 2 :]
+            raise ConfigError(
+                f'{word}: the shell replaces ~ only at the beginning of a word without quotes; write "$HOME/{path}"'
+            )
+
+
 def make_plain(app: Typer) -> Typer:
     """Return a tree of commands, each of which shows its help as `Command` does."""
     for command in app.registered_commands:
@@ -167,9 +201,10 @@ def one_line(error: TyperException, command: str = "gossamer", typed: Sequence[s
 
 def _no_option(option: str, command: str, context: Any, typed: Sequence[str]) -> str:
     names = [name for parameter in context.command.params for name in parameter.opts] if context else []
-    known = [name for name in names if name.startswith("-")]
-    # Of `-max-pages` the parser reports the first letter.
-    option = next((one for one in typed if one.startswith(option) and near(one, known)), option)
+    known = [*(name for name in names if name.startswith("-")), "--help"]
+    # Of `-max-pages` the parser reports a letter.
+    joined = [one for one in typed if one[:1] == "-" != one[1:2] and option[1:] in one]
+    option = next((one for one in joined if near(one, known)), option)
     at_resume = _at_resume(option) if command.endswith(" resume") else ""
     found = at_resume or _other_option(option, known) or _of_crawl(option, command)
     if command.endswith(" search") and option[1] != "-":
@@ -224,10 +259,12 @@ def meaning(option: str, known: Collection[str]) -> str:
     own = f"--{others.own.get(word, '')}"
     if own in known:
         return f"; use {own}"
-    if "--set" not in known:
-        return ""
+    if "--set" not in known:  # What names another command holds for all.
+        clause = others.clauses.get(word, "")
+        return f"; {clause}" if clause.startswith("gossamer ") else ""
     found = equivalent_of(word, as_option=True)
-    takes = not found.startswith("use --") or found.split()[1] in known
+    first = found.removeprefix("use ").partition(" ")[0]
+    takes = not first.startswith("--") or first in known
     return f"; {found}" if found and takes else ""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,11 +14,13 @@ from msgspec.structs import replace
 from gossamer.cli.directory import holds_crawl, make_writable, refuse_foreign, require_crawl, unmake
 from gossamer.cli.job import CrawlJob, CrawlRequest
 from gossamer.cli.output import complain, harmless
-from gossamer.config import Config, configure
+from gossamer.config import Config, configure, effective_toml
 from gossamer.config.flags import FLAGS
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
+from gossamer.config.sections import keys
 from gossamer.config.seeds import check_seeds, is_private
+from gossamer.config.synonyms import equivalent_of
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
 from gossamer.url.join import absolute
@@ -26,12 +30,17 @@ from gossamer.world.inputs import open_input
 
 SPOOLED = "seeds.txt"
 """File in the crawl's directory with seeds that came on standard input or through a pipe."""
+OURS = "GOSSAMER_"
+"""Beginning of variables of the environment that seem to be for us."""
 KEPT = ("progress.", "limits.")
 """Beginnings of keys that a command that continues a crawl changes."""
 STANDARD_INPUT = frozenset(("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"))
 SEEDS_SHOWN = 2
 FILES = frozenset((".json", ".jsonl", ".jl", ".csv", ".xml", ".parquet", ".warc", ".wacz", ".gz", ".zip"))
 """Endings of a file that is meant, and not the directory of a crawl."""
+
+_FOREIGN = re.compile(r"\$|[A-Za-z]:\\|\\\\|%\w+%")
+"""Matches the beginning of a path that another system or a shell is to read."""
 
 Spool = Callable[[Path], None]
 """Copies standard input to a file."""
@@ -66,6 +75,9 @@ def check_request(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config
         if request.recipe == "check":
             how = f"gossamer check {word} lists its faults; -o DIR --since {word} makes another check, and compares"
         raise ConfigError(f"{directory} already holds a crawl: {how}")
+    if foreign := _FOREIGN.match(str(directory)):
+        what = "a path of Windows" if foreign[0] != "$" else "$ is replaced by the shell only outside of single quotes"
+        raise ConfigError(f"-o {directory}: {what}; name a directory of this system with -o DIR, as in -o crawl")
     if directory.suffix in FILES or str(directory).startswith("--"):
         says = "that names an option"
         if directory.suffix:
@@ -73,6 +85,7 @@ def check_request(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config
         raise ConfigError(f"-o {directory}: {says}; name a directory with -o DIR, as in -o {directory.stem.strip('-')}")
     if request.recipe == "check" and config.progress.style != "quiet":
         _advise_own(config)
+    _advise_options(config)
     return _to_begin(directory, config, spool)
 
 
@@ -82,6 +95,17 @@ def _advise_own(config: Config) -> None:
     is_chosen = any(config.origin(f"politeness.{key}") != "default" for key in ("preset", "delay_s_min", "per_host"))
     if urls and not is_chosen and all(is_private((host_of(url, None) or "").strip("[]")) for url in urls):
         complain("a server of yours needs no delay between requests: --politeness own checks it faster")
+
+
+def _advise_options(config: Config) -> None:
+    """Name the options for environment variables that look like one: a configuration reads those alone that it names,
+    as in `env:GOSSAMER_PASSWORD`.
+    """
+    for variable in sorted(name for name in os.environ if name.startswith(OURS)):
+        name = variable.removeprefix(OURS).lower().replace("__", "_")
+        key = next((f"use --set {one}=VALUE" for one in keys() if one.replace(".", "_") == name), "")
+        if (said := key or equivalent_of(name, as_option=True)) and f"env:{variable}" not in effective_toml(config):
+            complain(f"the variable {variable} of the environment sets nothing; {said}")
 
 
 def _to_begin(directory: Path, config: Config, spool: Spool) -> tuple[CrawlJob, Config]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TypeVar
 
@@ -12,12 +13,15 @@ from gossamer.cli.arguments import ConfigFile, Directory, PresetName, Sets
 from gossamer.cli.job import CrawlRequest
 from gossamer.cli.output import epilog
 from gossamer.config.flags import FLAGS, Flag
+from gossamer.model.errors import ConfigError
 
 commands = Typer()
 Command = TypeVar("Command", bound=Callable[..., int])
 CarryOut = Callable[[CrawlRequest], int]
 """Crawls, and returns the exit status."""
 SERVE_PORT = "8817"
+_LISTENING = re.compile(r"([\w.]*|\[[\w:]*\]):(\d+)").fullmatch
+"""Matches an address with a port, as servers of other programs take."""
 
 
 def with_port(arguments: Sequence[str]) -> list[str]:
@@ -27,6 +31,11 @@ def with_port(arguments: Sequence[str]) -> list[str]:
         if word == "--":
             break
         if word == "--serve" and not "".join(arguments[at + 1 : at + 2]).isdigit():
+            if address := _LISTENING("".join(arguments[at + 1 : at + 2])):
+                raise ConfigError(
+                    f"--serve {address[0]}: expected a port, as in --serve {address[2]}; --set console.address=IP "
+                    "listens on another address than 127.0.0.1"
+                )
             found[at] = f"--serve={SERVE_PORT}"
     return found
 

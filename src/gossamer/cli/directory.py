@@ -32,7 +32,7 @@ def holds_crawl(directory: Path) -> bool:
 
 def require_crawl(directory: Path) -> None:
     """Raise ConfigError when there is no crawl in a directory."""
-    if not directory.exists():
+    if not (directory.exists() or holds_crawl(directory.parent)):
         raise ConfigError(f"no directory {directory}; name the one that gossamer crawl -o made")
     if holds_crawl(directory):
         return
@@ -41,6 +41,8 @@ def require_crawl(directory: Path) -> None:
         raise ConfigError(
             f"{directory} is an archive: gossamer import {shell_word(directory)} -o DIR makes a crawl of it"
         )
+    if holds_crawl(directory.parent):
+        raise ConfigError(f"{directory} is a part of a crawl; name the whole: {shell_word(directory.parent)}")
     within = sorted(path.parent for path in islice(directory.glob("*/crawl.toml"), CRAWLS_MAX))
     if within:
         raise ConfigError(

@@ -14,7 +14,7 @@ from typer.exceptions import TyperException
 from typer.models import CommandInfo
 
 import gossamer
-from gossamer.cli.arguments import CommandGroup, make_plain, one_line
+from gossamer.cli.arguments import CommandGroup, check_words, make_plain, one_line
 from gossamer.cli.crawl import CarryOut, with_port
 from gossamer.cli.job import CrawlRequest
 from gossamer.cli.output import Exit, complain, epilog
@@ -111,6 +111,7 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
             from typer.completion import completion_init  # type: ignore[attr-defined]
 
             completion_init()
+        check_words(arguments)
         command: Callable[..., Any] = typer.main.get_command(tree(_first(list(arguments))))
         with with_local(arguments) as words:
             work = carry_out or partial(_elsewhere, arguments)

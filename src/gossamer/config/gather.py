@@ -13,7 +13,7 @@ from pathlib import Path
 from gossamer.config.flags import BY_NAME, Flag
 from gossamer.config.footprint import fit_budget
 from gossamer.config.lists import read_text
-from gossamer.config.mend import lines_of
+from gossamer.config.mend import TRUTHS, lines_of
 from gossamer.config.presets import by_mode, preset_values
 from gossamer.config.sections import Config, conflicts, key_of, keys, sections
 from gossamer.config.seeds import with_segments
@@ -340,9 +340,16 @@ def _parse(text: str, file: Path) -> dict[str, object]:
         tables = tomllib.loads(text)
     except ValueError as error:  # Also of a number with thousands of digits.
         said = str(error)
-        if file.suffix.lower() in (".json", ".yaml", ".yml"):
+        if file.suffix.lower() in (".json", ".yaml", ".yml", ".cfg", ".ini"):
             raise ConfigError(f"{file} is not TOML, as configurations are; gossamer init writes an example") from error
-        raise ConfigError(f"{file} is not TOML: {said[:1].lower()}{said[1:]}{_quote(text, error)}") from error
+        said = f"{said[:1].lower()}{said[1:]}"
+        if twice := _TWICE.search(said):
+            said = f"[{'.'.join(_NAMES.findall(twice[1]))}] is there twice{twice[2]}; write its keys below one heading"
+        elif said.startswith("cannot overwrite a value"):
+            said = f"a key is there twice{said.removeprefix('cannot overwrite a value')}; remove one of its lines"
+        else:
+            said += _quote(text, error)
+        raise ConfigError(f"{file} is not TOML: {said}") from error
     except RecursionError:
         raise ConfigError(f"{file}: {NESTED}") from None
     # Before any key: a newer version may have others. Crawls of versions without the line have the first format.
@@ -356,20 +363,33 @@ def _parse(text: str, file: Path) -> dict[str, object]:
 
 _UNQUOTED = re.compile(r"\s*([\w.-]+)\s*[=:]([\s\[]*)([^\s\"'\[\]{}#,][^\"'\[\]{}#,]*)")
 """Matches a line that sets a key to a text without its quotation marks, perhaps the first of a list."""
-_TRUTHS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
+_TWICE = re.compile(r"cannot declare \((.+)\) twice(.*)")
+_NAMES = re.compile(r"'([^']*)'")
+_ESCAPES = re.compile(r'\s*([\w.-]+)\s*=\s*"([^"\']*\\[^"\']*)"')
+"""Matches a line with a backslash between quotation marks that read escapes, as in a path of Windows."""
+_NOTHING = frozenset(("null", "none", "nil", "undefined", "~"))
+_TYPOGRAPHIC = "\u00ab\u00bb\u2018\u2019\u201a\u201c\u201d\u201e"
+"""Quotation marks of word processors."""
 
 
 def _quote(text: str, error: ValueError) -> str:
     """Return what to type in place of a line of a file that is not TOML, as a clause; nothing if that is not known."""
     named = re.search(r"at line (\d+)", str(error))
     line = text.splitlines()[int(named[1]) - 1][:120] if named is not None else ""
+    if found := _ESCAPES.match(line):
+        return f"; write {found[1]} = " + ("'…'" if _HIDDEN.search(found[1]) else f"'{found[2]}'")
     if (found := _UNQUOTED.match(line)) is None:
-        return ""
+        return "; close the quotation mark" if "illegal character" in str(error).lower() else ""
     key, bracket, value = found.groups()
-    value = value.strip()
-    written = _TRUTHS.get(value.lower(), value.lower())
-    if written not in ("true", "false"):
-        written = '"…"' if _HIDDEN.search(key) else to_toml(value)
+    value = value.strip().strip(_TYPOGRAPHIC)
+    if value.lower() in _NOTHING:
+        return f"; leave {key} out for its default"
+    if truth := TRUTHS.get(value.lower()):
+        written = truth
+    elif _HIDDEN.search(key):
+        written = '"…"'
+    else:
+        written = value if value.isdecimal() else to_toml(value)
     return f"; write {key} = " + (f"[{written}]" if "[" in bracket else written)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
@@ -13,6 +14,10 @@ from gossamer.stages.fetch.credentials import REDACTED
 from gossamer.stages.process.options import FieldRule
 
 SHOWN_CHARACTERS_MAX = 60
+TRUTHS = {"true": "true", "yes": "true", "on": "true", "false": "false", "no": "false", "off": "false"}
+"""What people write for the two values of a switch, in lower case, and how TOML has it."""
+_UNLIMITED = re.compile(r"-?\d+|-?inf\w*|all|none|no|never|forever|unlimited").fullmatch
+"""Matches what other programs take for no limit, where it is no number that a limit can have."""
 
 
 def lines_of(mistakes: Iterable[Mistake], origins: Mapping[str, str]) -> list[str]:
@@ -31,6 +36,10 @@ def _line(mistake: Mistake, origins: Mapping[str, str]) -> str:
     given = _show(REDACTED if key_of(".".join(path[:2])).secret else mistake.given)
     if isinstance(mistake.given, str) and message.startswith("expected a list"):
         message += f"; write [{given}]"
+    if message == "expected true or false" and (truth := TRUTHS.get(str(mistake.given).lower())):
+        message += f"; write {truth}"
+    if path[0] == "limits" and len(path) > 1 and _UNLIMITED(str(mistake.given).lower().removesuffix(".0")):
+        message += "; leave it out for no limit"
     if not message.startswith("expected "):  # A package's own sentence, which names the value.
         return where + message if is_option else f"{where}{'.'.join(path)}: {message}"
     return f"{place} {given}: {message}" if is_option else f"{where}{'.'.join(path)} is {given}, {message}"

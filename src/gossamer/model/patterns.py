@@ -79,7 +79,11 @@ class PatternSet:
         except re2.error as error:
             detail = error.args[0] if error.args else ""
             reason = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
-            hint = f"; for the glob write {_of_glob(pattern)!r}" if pattern.startswith("*") else ""
+            hint = ""
+            if pattern.startswith("*"):
+                hint = f"; for the glob write {_of_glob(pattern)!r}"
+            elif reason.endswith(("(?!", "(?=", "(?<")):
+                hint = "; RE2 looks neither ahead nor back: leave pages out with a pattern to exclude"
             raise ConfigError(f"the pattern {pattern!r} is not a regular expression (RE2): {reason}{hint}") from None
         except UnicodeEncodeError:
             raise ConfigError(f"the pattern {pattern!r} is not text: it holds half a character") from None

@@ -36,9 +36,14 @@ from gossamer.state.journals import ManifestEntry, Phase
 
 OTHER_FORMATS = {
     "warc": "the WARC files are in DIR/warc",
+    "warc.gz": "the WARC files are in DIR/warc",
     "html": "mirror makes a copy that opens without a network, and gossamer report DIR --html FILE the report",
     "md": "markdown has one file a page",
     "xlsx": "csv opens in spreadsheets",
+    "excel": "csv opens in spreadsheets",
+    "huggingface": "datasets has the form of a data set of the Hub",
+    "zip": "wacz is one file with everything",
+    "sitemap": "jsonl with --where 'status = 200' has the addresses",
 }
 """What to use in place of formats that others have."""
 FORMATS = (

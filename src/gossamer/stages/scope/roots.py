@@ -18,9 +18,15 @@ from gossamer.url.name import host_of
 from gossamer.url.site import site_of
 from gossamer.url.url import Url, drop_user_info, is_default_port, split_authority
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?!\d)").match
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?!\d)").match
+"""Matches a scheme; the one letter of `C:\\` is a drive."""
 _LOCAL = re.compile(r"localhost\b|\d+(\.\d+){3}\b|\[").match
 _COLONLESS = re.compile("(https?)/+(.*)", re.IGNORECASE).fullmatch
+_SEVERAL = re.compile(r"([\s,;|])https?://", re.IGNORECASE).search
+"""Finds where a second address begins."""
+_PATH = re.compile(r"\.{1,2}\Z|\.{0,2}/(?!/)|~|[A-Za-z]:\\|\\").match
+_SHELL = re.compile(r"\d?>|[|&;<\\]+\Z").match
+_QUOTES = "\"'`<>\u00ab\u00bb\u2018\u2019\u201a\u201c\u201d\u201e"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]").search
 _SHOWN_CHARACTERS_MAX = 200
 _LISTS = (".txt", ".csv", ".tsv")
@@ -43,13 +49,17 @@ def seed_url(text: str, schemes: Sequence[str] | None = ("http", "https"), what:
         raise ConfigError(f"an empty {what}: give an address such as https://example.org/")
     scheme = _SCHEME(text)
     authority = text[scheme.end() if scheme is not None else 0 :].lstrip("/").partition("/")[0]
-    if "*" in authority:
+    if "*" in authority and text[0] not in "+-":
         raise ConfigError(
             f"the {what} {_printable(text)} has a * in its host; a {what} is one address: name that of one host, and "
             "visit all hosts of its domain with --scope domain"
         )
     if scheme is None:
         raise ConfigError(f"the {what} {_printable(text)} has no scheme; {_suggestion(text)}")
+    if several := _SEVERAL(text.partition("?")[0]):
+        raise ConfigError(
+            f"the {what} {_printable(text)} holds two addresses, with {several[1]!r} between them; give them as two"
+        )
     if schemes is not None and scheme[1].lower() not in schemes:
         hint = _hint(scheme[1].lower(), text[scheme.end() :], schemes)
         raise ConfigError(f"the {what} {_printable(text)} has the scheme {scheme[1].lower()!r}{hint}")
@@ -79,15 +89,21 @@ def _hint(scheme: str, rest: str, schemes: Sequence[str]) -> str:
 
 def _suggestion(text: str) -> str:
     example = "give an address such as https://example.org/"
-    if text in (".", "..") or (text.startswith(("/", "./", "../")) and not text.startswith("//")):
+    if _SHELL(text):
+        return "this is for a shell, and was not read by one: leave it out, or write it without quotation marks"
+    if _PATH(text):
         return f"a path cannot be crawled: {example}"
+    if text[0] in "+-":
+        return f"write options as words of their own, and filters as --include RE and --exclude RE; {example}"
+    if text[0] in _QUOTES and (bare := text.strip(_QUOTES)):
+        return f"leave the quotation marks out: {bare}"
     if text.endswith(_LISTS) and "/" not in text:
         return f"to read seeds from a file, write --seeds {text}"
     colonless = _COLONLESS(text)
     if colonless:
         scheme, rest = colonless.groups()
     else:
-        rest = text.lstrip("/")
+        rest = text.lstrip(":/")
         scheme = "http" if _LOCAL(rest) else "https"
     whole = absolute(f"{scheme.lower()}://{rest}")
     return f"did you mean {whole} ?" if whole else example
