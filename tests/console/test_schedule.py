@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import functools
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from gossamer.console.folder import OWN
+from gossamer.console.fleet import Fleet, New
+from gossamer.console.folder import OWN, Folder
 from gossamer.console.schedule import read_schedule
+from gossamer.console.service import Service
 from gossamer.model.verbs import RefusedError
 from tests.console.conftest import Caller, Commands, until
 from tests.console.test_serve import config_of, crawl_of, ended
@@ -87,6 +94,9 @@ def test_a_text_that_says_no_schedule_is_one_line_with_those_that_do(text: str) 
         ("0 3 * * 1", "write 'every Monday at 3:00'"),
         ("5 18 * * 0", "write 'every Sunday at 18:05'"),
         ("30 3 * * *", "write 'every day at 3:30'"),
+        ("0 3 * * MON", "write 'every Monday at 3:00'"),
+        ("@weekly", "write 'every Monday at 3'"),
+        ("every Monday at 3:00 UTC", "write the time without UTC"),
         ("every hour", 'with crawl.mode = "continuous"'),
         ("every 6 hours", 'with crawl.mode = "continuous"'),
         ("every day at 13pm", "write 'every day at 3:00'"),
@@ -97,6 +107,141 @@ def test_a_schedule_as_cron_has_it_or_more_often_than_daily_is_answered(text: st
     with pytest.raises(RefusedError) as refused:
         read_schedule(text)
     assert meant in str(refused.value)
+
+
+class Runs(Fleet):
+    """Keeps schedules, and runs crawls without a process: each ends when its event is set."""
+
+    ends: dict[str, asyncio.Event]
+
+    async def _one_life(self, name: str, entry: Any, arguments: tuple[str, ...]) -> int | None:
+        entry.has_process.set()
+        await self.ends.setdefault(name, asyncio.Event()).wait()
+        return 0
+
+
+class Server:
+    """One server after another for a folder, at the time that `now` says."""
+
+    def __init__(self, path: Path, now: str, crawls_max: int = 4) -> None:
+        self.path = path
+        self.crawls_max = crawls_max
+        self.ends: dict[str, asyncio.Event] = {}
+        self.set(now)
+
+    def set(self, now: str) -> None:
+        """Set the clock to a time of the local zone."""
+        self.now = datetime.fromisoformat(now).timestamp()
+
+    @contextlib.asynccontextmanager
+    async def up(self) -> AsyncIterator[Runs]:
+        folder = Folder(self.path)
+        try:
+            async with asyncio.TaskGroup() as group, Service(4, 1.0) as service:
+                fleet = Runs(folder, self.crawls_max, lambda _: None, group, service, lambda: self.now)
+                fleet.ends = self.ends
+                fleet.find_again()
+                yield fleet
+                for event in self.ends.values():
+                    event.set()
+                fleet.leave()
+        finally:
+            folder.close()
+
+    def names(self, name: str = "one") -> list[str]:
+        """Return the runs of a crawl that were begun."""
+        return sorted(one for one in self.ends if one.startswith(f"{name}."))
+
+
+async def eventually(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110 - what it waits for is no event
+            await asyncio.sleep(0.005)
+
+
+def in_loop(test: Callable[..., Coroutine[object, object, None]]) -> Callable[..., None]:
+    """Return a test that runs a coroutine in a loop."""
+
+    @functools.wraps(test)
+    def run(**fixtures: object) -> None:
+        asyncio.run(test(**fixtures))
+
+    return run
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gossamer.console.fleet.SCHEDULE_LOOK_S", 0.005)
+
+
+NEW = New("one", {"seeds": {"urls": ["http://127.0.0.1/"]}, "resolve": {"allow_private": True}}, start=False)
+
+
+@in_loop
+async def test_a_schedule_is_kept_over_restarts_and_the_end_of_summer_time(
+    berlin: None, looks: None, tmp_path: Path
+) -> None:
+    server = Server(tmp_path, "2026-10-23 12:00")
+    async with server.up() as fleet:
+        found = await fleet.create(msgspec.structs.replace(NEW, when="every Monday at 3"))
+        assert found.due_at == datetime(2026, 10, 26, 2, tzinfo=UTC).timestamp(), "3:00 of winter time"
+    async with server.up() as fleet:
+        server.now = found.due_at - 1
+        await asyncio.sleep(0.05)
+        assert server.names() == []
+        server.now = found.due_at
+        await eventually(server.names)
+        server.ends["one.2026-10-26-0300"].set()
+        await eventually(lambda: not fleet.runs("one.2026-10-26-0300"))
+    server.set("2026-11-18 12:00")  # Off for three Mondays.
+    async with server.up() as fleet:
+        await eventually(lambda: len(server.names()) == 2)
+        found = await fleet.summary("one")
+        assert (found.last_run, found.due_at) == (
+            "one.2026-11-02-0300",
+            datetime(2026, 11, 23, 2, tzinfo=UTC).timestamp(),
+        )
+        server.set("2026-11-23 03:00")  # The run before is not over.
+        await eventually(lambda: fleet._entry("one").wish.skipped)
+        found = await fleet.summary("one")
+        assert found.skipped == "the run one.2026-11-23-0300 was skipped: 'one.2026-11-02-0300' was not over"
+        assert found.due_at == datetime(2026, 11, 30, 2, tzinfo=UTC).timestamp()
+    assert server.names() == ["one.2026-10-26-0300", "one.2026-11-02-0300"]
+
+
+@in_loop
+async def test_a_time_that_the_change_to_summer_time_skips_runs_an_hour_later(
+    berlin: None, looks: None, tmp_path: Path
+) -> None:
+    server = Server(tmp_path, "2027-03-27 12:00")
+    async with server.up() as fleet:
+        await fleet.create(msgspec.structs.replace(NEW, when="every day at 2:30"))
+        server.set("2027-03-28 03:29")
+        await asyncio.sleep(0.05)
+        assert server.names() == []
+        server.set("2027-03-28 03:30")
+        await eventually(server.names)
+        assert server.names() == ["one.2027-03-28-0330"]
+        found = await fleet.summary("one")
+        assert found.due_at == datetime(2027, 3, 29, 0, 30, tzinfo=UTC).timestamp()
+
+
+@in_loop
+async def test_of_two_crawls_at_the_same_time_one_waits_where_one_may_run(
+    berlin: None, looks: None, tmp_path: Path
+) -> None:
+    server = Server(tmp_path, "2026-10-23 12:00", crawls_max=1)
+    async with server.up() as fleet:
+        for name in ("one", "two"):
+            await fleet.create(msgspec.structs.replace(NEW, name=name, when="every Monday at 3"))
+        server.set("2026-10-26 03:00")
+        await eventually(lambda: fleet._entry("two").wish.skipped)
+        assert (server.names("one"), server.names("two")) == (["one.2026-10-26-0300"], [])
+        assert "1 crawls run already" in (await fleet.summary("two")).skipped
+        server.ends["one.2026-10-26-0300"].set()
+        server.set("2026-10-26 05:00")
+        await eventually(lambda: server.names("two"))
+        assert server.names("two") == ["two.2026-10-26-0300"], "named after the time at which it was due"
 
 
 def wish(run: Commands, name: str, **values: object) -> Any:

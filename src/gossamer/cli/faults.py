@@ -81,6 +81,8 @@ class Comparing:
             return
         from gossamer.api.checking import faults_of, names_of, read_baseline  # The supervisor starts without it.
 
+        if since is not None and since.suffix == ".csv":
+            raise ConfigError(f"--since {since}: expected the directory of a check; --baseline takes a CSV file")
         if since is not None:
             self._earlier = names_of(faults_of(since))
         if baseline is not None:

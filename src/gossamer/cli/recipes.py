@@ -119,7 +119,10 @@ def check(
     site = urls[0] if urls else directory.name
     status: int = Exit.FINISHED
     if urls and len(urls) == 1 and not show_config and holds_crawl(Path(site)):
+        from gossamer.config.gather import reopen  # The supervisor starts without it.
+
         directory = Path(site)
+        site = next(iter(reopen(directory / "crawl.toml").seeds.urls), site)
     else:
         status = run_recipe("check", urls, config, sets, options, show_config=show_config)
     if show_config or status not in (Exit.FINISHED, Exit.NOTHING, Exit.WAITING):

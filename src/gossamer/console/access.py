@@ -102,14 +102,17 @@ class Guard:
             return error(400, "a request has one Host header", CLOSE)
         is_page = scope["method"] in READS and PAGE.fullmatch(scope["path"]) is not None
         if self._is_local and not _is_loopback(host):
-            return error(421, "this name is not served here", CLOSE)
+            says = "on loopback only names of this machine are served: a proxy sends `Host: localhost`"
+            return error(421, f"{says}, or console.address names another address", CLOSE)
         if not _is_own(headers, host, is_page=is_page):
             return error(403, "other sites may not ask", CLOSE)
         given = headers.get("authorization")
         scheme, _, token = (given or "").partition(" ")
         is_token = hmac.compare_digest(token.strip().encode("latin-1"), self._token) and scheme.lower() == "bearer"
         if given is not None and not is_token:
-            return error(401, "the token is not that of what is served here", {"WWW-Authenticate": "Bearer", **CLOSE})
+            says = "the token is not that of what is served here"
+            says = says if scheme.lower() == "bearer" else "the token is sent as `Authorization: Bearer TOKEN`"
+            return error(401, says, {"WWW-Authenticate": "Bearer", **CLOSE})
         needed = not is_page and (not self._is_local or scope["method"] not in READS)
         if needed and given is None:
             says = "this needs the token, as `Authorization: Bearer TOKEN`; the file console.token holds it"

@@ -19,7 +19,10 @@ FORMS = (
     f"'every month on day 1 at 3' (days 1 to {MONTH_DAY_MAX})"
 )
 _CLOCK = re.compile(r"([01]?[0-9]|2[0-3])(?::([0-5][0-9]))?(am|pm)?")
-_CRON = re.compile(r"([0-5]?[0-9]) ([01]?[0-9]|2[0-3]) \* \* ([*0-7])")
+_CRON = re.compile(r"([0-5]?[0-9]) ([01]?[0-9]|2[0-3]) [*?] \* ([*?0-7]|[a-z]{3})")
+_PLAIN = {"daily": "every day at 3", "weekly": "every Monday at 3", "monthly": "every month on day 1 at 3"}
+"""What is meant by one word, as names of cron and of systemd are."""
+_ZONES = frozenset(("utc", "gmt", "z", "cet", "cest"))
 _OFTEN = re.compile(r"every\b.*\b(?:second|minute|hour)s?|hourly|@hourly")
 
 
@@ -60,7 +63,13 @@ def read_schedule(text: str) -> CrawlSchedule:
     meant = FORMS
     if cron := _CRON.fullmatch(" ".join(words)):
         minute, hour, day = cron.groups()
-        meant = f"'every {'day' if day == '*' else WEEKDAYS[int(day) - 1].capitalize()} at {hour}:{minute:0>2}'"
+        names = [WEEKDAYS[int(day) - 1]] if day.isdigit() else [name for name in WEEKDAYS if name.startswith(day)]
+        meant = f"'every {names[0].capitalize() if names else 'day'} at {hour}:{minute:0>2}'"
+    elif plain := _PLAIN.get("".join(words).removeprefix("@")):
+        meant = f"{plain!r}"
+    elif words[-1:] and words[-1] in _ZONES:
+        zone = words[-1].upper()
+        meant = f"the time without {zone}: it is of the server's time zone, which `zone` of the list names"
     elif _OFTEN.fullmatch(" ".join(words)):
         meant = f'{FORMS}; a crawl with crawl.mode = "continuous" fetches changed pages more often than daily'
     raise RefusedError(f"{text!r} is no schedule; write {meant}")

@@ -270,7 +270,7 @@ def _metrics(fleet: Fleet, service: Service) -> Route:
 
 
 DESCRIPTION = "/api/openapi.json"
-MISSING = {404: f"there is nothing here; {DESCRIPTION} lists what there is", 405: "this method is not for this address"}
+NOTHING = f"there is nothing here; {DESCRIPTION} lists what there is"
 
 
 def console_app(desk: CrawlHandle, access: Access, service: Service) -> Starlette:
@@ -308,7 +308,10 @@ def app(
         assert isinstance(mistake, HTTPException)
         if mistake.status_code == 404 and _wants_page(request):
             return pages.problem(404, "There is no such page")
-        return error(mistake.status_code, MISSING.get(mistake.status_code, mistake.detail), mistake.headers)
+        says = NOTHING if mistake.status_code == 404 else mistake.detail
+        if mistake.status_code == 405:
+            says = f"{request.method} is not for this address; it takes {(mistake.headers or {}).get('Allow', 'GET')}"
+        return error(mistake.status_code, says, mistake.headers)
 
     async def describe(_: Request) -> Response:
         return result(openapi(operations, reads_need_token=not access.is_local))
