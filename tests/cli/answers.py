@@ -699,7 +699,7 @@ ANSWERS = [
     (
         ["crawl", "--pidfile", "x", SEED],
         (
-            "no option --pidfile for gossamer crawl; gossamer stop DIR ends a crawl, whatever its "
+            "no option --pidfile for gossamer crawl; gossamer stop DIR ends a crawl without its "
             "process id; gossamer crawl --help lists them"
         ),
     ),
