@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from gossamer.config import Config
 from gossamer.model.pages import Findings, Page
 from gossamer.results.imports import ahead, importing
-from gossamer.results.imports.ahead import Ahead, ArchiveStretch, Borders, StretchAnswer, StretchQuestion
-from gossamer.results.imports.capture import Capture, ImportRequest, Refused, Room, Source
+from gossamer.results.imports.ahead import Ahead, ArchiveStretch, Borders, StretchAnswer, StretchQuestion, together
+from gossamer.results.imports.capture import Capture, CapturePlace, ImportRequest, Refused, Room, Source
 from gossamer.results.imports.reading import captures_of
 from gossamer.results.imports.sources import find_sources
 from gossamer.world.process import birth_of
@@ -161,6 +161,16 @@ def test_stretches_have_all_items_once(
     assert not any(isinstance(part[0], Capture) and part[0].method and part[0].request_head for part in parts)
     again = [item for stretch in borders.stretches(source, last.place) for item in stretch.items(room)]
     assert again == list(captures_of(source, room, last.place))
+
+
+def test_few_items_and_bytes_are_read_together() -> None:
+    """The bodies that the importing process holds are bounded."""
+    place = CapturePlace(0, 0)
+    small = Capture(place, "response", f"{HOST}/small", 1.0, 200, (), b"x")
+    large = replace(small, body=bytes(ahead.TOGETHER_BYTES))
+    items = [small] * (2 * ahead.TOGETHER_MAX + 1) + [large] * 4 + [small]
+    assert [item for some in together(iter(items)) for item in some] == items
+    assert [len(some) for some in together(iter(items))] == [ahead.TOGETHER_MAX] * 2 + [2, 2, 2]
 
 
 def test_no_more_stretches_are_held_than_processes_can_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

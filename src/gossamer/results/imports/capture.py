@@ -121,6 +121,11 @@ class Capture(msgspec.Struct, frozen=True, tag=True):
         """Length of the body in memory or in `file`."""
         return self.file.size if self.file is not None else len(self.body)
 
+    @property
+    def may_be_page(self) -> bool:
+        """Whether the reply holds what was requested, as far as the record says."""
+        return self.kind != "revisit" and 200 <= self.status < 300
+
     def reply(self) -> Reply:
         """Return the capture as a reply to a request."""
         media_type, charset = content_type(self.headers)

@@ -14,6 +14,7 @@ from gossamer.engine.middleware import Middlewares
 from gossamer.engine.outcomes import REFUSALS, Outcomes
 from gossamer.engine.ring import Retries
 from gossamer.engine.stages import Stages
+from gossamer.model.errors import is_fatal
 from gossamer.model.links import NOT_SEED, SEED, SEED_ARGUMENT, Link, Prerequisite, RevisitPlan, Visit
 from gossamer.model.pages import Archived, Findings, Original, PageRow, Visited
 from gossamer.model.visits import Content, Reply, lower_names
@@ -241,6 +242,20 @@ class Captures:
             return ""
         reason = self._stages.chain.explain(Link(url, LINK_TYPE, 0))
         return "" if reason == "scope" and not self._judges_scope else reason
+
+    def examine(self, capture: Capture) -> Examined | None:
+        """Return what a page says, before it is concluded; None if that is done only then."""
+        url = self._stages.namer.name(capture.url)
+        if url is None or url.key in self.seeds or self._stages.quarantine.suspects(url.fingerprint):
+            return None
+        if self.why_left_out(capture, url):
+            return None
+        try:
+            return self._stages.examiner.examine(capture.reply(), url.fingerprint, capture.link_type)
+        except Exception as error:
+            if is_fatal(error):
+                raise
+            return None  # The error of the page is found again when it is concluded.
 
     async def conclude(
         self, capture: Capture, place: Archived | None, source: str, examined: Examined | None, shown: ListedPage

@@ -18,7 +18,7 @@ from gossamer.model.errors import is_fatal
 from gossamer.model.links import SEED_ARGUMENT
 from gossamer.model.pages import Archived
 from gossamer.results.imports import progress as imported
-from gossamer.results.imports.ahead import Ahead, ArchiveStretch, Borders, StretchAnswer
+from gossamer.results.imports.ahead import Ahead, ArchiveStretch, Borders, StretchAnswer, together
 from gossamer.results.imports.capture import Capture, ImportRequest, Item, Refused, Room, Source
 from gossamer.results.imports.conclude import Captures
 from gossamer.results.imports.listed import ListedPage, listed_pages
@@ -231,8 +231,15 @@ class Importer:
         for read in answer.items:
             yield read.whole()
         if not answer.is_whole:
-            for item in islice(stretch.items(self._room), len(answer.items), None):
-                yield item, dead() if answer.is_suspect else None
+            for some in together(islice(stretch.items(self._room), len(answer.items), None)):
+                found = [dead() if answer.is_suspect else self._examine(item) for item in some]
+                yield from zip(some, found, strict=True)
+
+    def _examine(self, item: Item) -> Examined | None:
+        """Examine a page before its turn."""
+        if isinstance(item, Capture) and item.may_be_page and not self._request.why_unwanted(item):
+            return self._captures.examine(item)
+        return None
 
     async def _take(
         self, item: Item, examined: Examined | None, source: Source, progress: imported.SourceProgress, linked: str
