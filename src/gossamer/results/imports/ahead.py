@@ -167,40 +167,51 @@ class StretchReader(NamedTuple):
         question = _question(data)
         encoded: list[msgspec.Raw] = []
         size = 0
-        for number, item in enumerate(question.stretch.items(self.room), 1):
-            read = ReadItem(item)
-            if isinstance(item, Capture):
-                size += item.body_bytes
-                if item.file is not None or size > ANSWER_BYTES:
-                    return _encode((encoded, False))
-                if item.may_be_page and not question.request.why_unwanted(item):
-                    note(number)
-                    is_left = number in question.left_out
-                    read = ReadItem(item, dead()) if is_left else self._examine(item)
-            try:
-                encoded.append(msgspec.Raw(_encode(read)))
-            except UnicodeEncodeError:  # Lone surrogates, which escapes of some page made.
-                encoded.append(msgspec.Raw(_encode(ReadItem(item))))
+        for some in together(question.stretch.items(self.room)):
+            read: list[ReadItem] = []
+            for number, item in enumerate(some, len(encoded) + 1):
+                if isinstance(item, Capture):
+                    size += item.body_bytes
+                    if item.file is not None or size > ANSWER_BYTES:
+                        return _encode(([*encoded, *map(_encode_item, read)], False))
+                read.append(self._read(question, number, item, note))
+            encoded += map(_encode_item, read)
         return _encode((encoded, True))
 
-    def _examine(self, capture: Capture) -> ReadItem:
+    def _read(self, question: StretchQuestion, number: int, item: Item, note: Callable[[int], None]) -> ReadItem:
+        if not (isinstance(item, Capture) and item.may_be_page) or question.request.why_unwanted(item):
+            return ReadItem(item)
+        note(number)
+        if number in question.left_out:
+            return ReadItem(item, dead())
         try:
-            examined = self.examiner.examine(capture.reply(), 0, capture.link_type)
+            examined = self.examiner.examine(item.reply(), 0, item.link_type)
         except Exception:  # noqa: BLE001 - the importing process finds and reports the same error
-            return ReadItem(capture)
+            return ReadItem(item)
         content = examined.content
-        is_plain = content.body == capture.body
+        is_plain = content.body == item.body
         if is_plain:
             examined.content = replace(content, body=b"")
-        return ReadItem(capture, examined if content.file is None else None, is_plain)
+        return ReadItem(item, examined if content.file is None else None, is_plain)
+
+
+def _encode_item(read: ReadItem) -> msgspec.Raw:
+    try:
+        return msgspec.Raw(_encode(read))
+    except UnicodeEncodeError:  # Lone surrogates, which escapes of some page made.
+        return msgspec.Raw(_encode(ReadItem(read.item)))
 
 
 class Ahead:
     """Reads and examines stretches in separate processes, as many ahead as there are processes and places for them."""
 
     def __init__(self, config: Config, directory: Path, *, is_on: bool) -> None:
-        """There is a process for each processor, as far as half of the memory goes; without `is_on` none."""
-        self._processes = min(processors(), config.memory.budget_bytes // 2 // PROCESS_BYTES) if is_on else 0
+        """There is a process for each processor, as far as half of the memory goes. There is none without `is_on`, and
+        on a single processor, where passing the findings on costs a tenth of an import and gains nothing.
+        """
+        each = processors()
+        places = config.memory.budget_bytes // 2 // PROCESS_BYTES
+        self._processes = min(each, places) if is_on and each > 1 else 0
         self._pool = WorkerPool(
             (sys.executable, "-P", "-m", "gossamer.results.isolated", str(directory / FILE), "captures"),
             config.crawl.process_s_max, max(1, self._processes), STRETCHES_WAITING, child_environment(),
