@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 
 import pytest
@@ -140,3 +141,72 @@ def test_a_page_gets_no_more_resources_than_its_bytes_permit() -> None:
     assert dom.refused == {"too_large": 3}
     assert list(dom.answers) == [f"{URL}data?0", f"{URL}data?1"]
     assert '<a href="/found">' in dom.html
+
+
+ELEMENT = (
+    "<x-a></x-a><script>customElements.define('x-a', class extends HTMLElement { constructor() { super();"
+    " this.attachShadow({mode: '%s'}).innerHTML = `<p>Words.</p><a href=/found>x</a>`; } })</script>"
+)
+BUTTON = (
+    "const button = this.shadowRoot.appendChild(document.createElement('button')); button.textContent = 'Load more';"
+    " button.onclick = () => { button.outerHTML = '<p>Words.</p><a href=/found>x</a>'; };"
+)
+CONTENT = "`<p>Words.</p><a href=/found>x</a>`"
+UNADDRESSED = {
+    "open root": ELEMENT % "open",
+    "closed root": ELEMENT % "closed",
+    "declared root": "<x-a><template shadowrootmode=open><p>Words.</p><a href=/found>x</a></template></x-a>",
+    "root in a root": ELEMENT.replace(CONTENT, "`<x-b></x-b>`") % "open" + ELEMENT.replace("x-a", "x-b") % "open",
+    "root with a button": ELEMENT.replace(f".innerHTML = {CONTENT};", f"; {BUTTON}") % "open",
+    "frame that is written": "<iframe id=frame></iframe><script>"
+    f"frame.contentDocument.write({CONTENT}); frame.contentDocument.close()</script>",
+    "frame with scripts": f'<iframe srcdoc="<body><script>document.body.innerHTML = {CONTENT}</script>"></iframe>',
+    "frame of a blob": "<iframe id=frame></iframe><script>"
+    f"frame.src = URL.createObjectURL(new Blob([{CONTENT}], {{type: 'text/html'}}))</script>",
+}
+
+
+@pytest.mark.promise("What is fetched", "Links in shadow roots, and in frames that scripts write, are followed.")
+@pytest.mark.parametrize("body", UNADDRESSED.values(), ids=list(UNADDRESSED))
+def test_shadow_roots_and_frames_without_an_address_belong_to_the_document(body: str) -> None:
+    shown = re.sub(r"(?s)<script.*?</script>", "", render(body).html)
+    assert '<a href="/found">' in shown
+    assert "<p>Words." in shown
+
+
+VIRTUAL = (
+    "const item = n => `<a style='position: absolute; top: ${100 * n}px' href=/part${n}>x</a>`; function show(top) {"
+    " const first = Math.floor(top / 100); inner.innerHTML = Array.from({length: 12}, (_, n) => first + n)"
+    ".filter(n => n < 60).map(item).join(''); } show(0);"
+)
+TALL = "<div id=inner style='position: relative; height: 6000px'></div>"
+REPLACED = {
+    "list in a window": f"{TALL}<script>{VIRTUAL} onscroll = () => show(scrollY)</script>",
+    "list in a box": f"<div id=box style='height: 600px; overflow-y: auto'>{TALL}</div>"
+    f"<script>{VIRTUAL} box.onscroll = () => show(box.scrollTop)</script>",
+    "tabs": "".join(f"<button role=tab onclick='show({1200 * n})'>{n}</button>" for n in range(5))
+    + f"<div id=inner></div><script>{VIRTUAL}</script>",
+}
+
+
+@pytest.mark.promise(
+    "What is fetched", "Links that a page replaces while it is scrolled or its tabs are opened are kept."
+)
+@pytest.mark.parametrize("body", REPLACED.values(), ids=list(REPLACED))
+def test_links_that_others_replace_are_kept(body: str) -> None:
+    dom = render(body)
+    assert [n for n in range(60) if dom.html.count(f'href="/part{n}"') != 1] == []
+
+
+OPENED = "list.insertAdjacentHTML('beforeend', '<a href=/found>x</a>')"
+OPENERS = {
+    "menu": f'<nav><li onmouseenter="{OPENED}; onmouseenter = null">Products</li></nav>',
+    "accordion": f'<h3 aria-expanded=false onclick="{OPENED}; ariaExpanded = true">Questions</h3>',
+    "more of a kind": f'<button onclick="{OPENED}; remove()">Mehr Artikel</button>',
+    "a number of more": f'<button onclick="{OPENED}; remove()">Load 12 more</button>',
+}
+
+
+@pytest.mark.parametrize("opener", OPENERS.values(), ids=list(OPENERS))
+def test_menus_and_buttons_that_show_more_are_opened(opener: str) -> None:
+    assert '<a href="/found">' in render(f"{opener}<div id=list></div>").html

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from gossamer.features.render.behaviors import FRAME, STEP, BehaviorFile, script
+from gossamer.features.render.behaviors import FRAME, STEP, WHOLE, BehaviorFile, script
 from gossamer.features.render.browser import Browser, BrowserError, Event, ignore
 from gossamer.features.render.options import RenderOptions
 from gossamer.features.render.patience import PagePatience
@@ -68,7 +68,7 @@ PICTURES: Final[Mapping[str, Event]] = {
 }
 EMPTY: Final = {"stylesheet": ("text/css", b""), "image": ("image/gif", PIXEL)}
 """Answers in place of resources of types that are not requested: their pages take them as loaded."""
-READ_DOM: Final = script("read.js")
+READ_DOM: Final = WHOLE + script("read.js")
 
 
 class Supply(NamedTuple):

@@ -1,24 +1,35 @@
 ((wanted, bytesMax) => {
   const of = (name, from = Document.prototype) => Object.getOwnPropertyDescriptor(from, name).get.call(document);
-  const state = globalThis.gossamer ??= {opened: new WeakSet(), clicked: new WeakMap(), visited: new Set(), html: "",
+  const state = globalThis.gossamer ??= {opened: new WeakSet(), hovered: new WeakSet(), clicked: new WeakMap(), visited: new Set(), html: "",
                                          waiting: new Set(), bytes: 0, height: -1, count: -1};
-  const all = selector => [...Document.prototype.querySelectorAll.call(document, selector)].slice(0, 5000);
-  const root = of("documentElement"), count = all("*").length;
-  const shown = node => node.checkVisibility();
+  const root = of("documentElement"), roots = root ? gossamerRoots(root) : [];
+  const all = selector => roots.flatMap(one => [...one.querySelectorAll(selector)]).slice(0, 5000);
+  const count = all("*").length, shown = node => node.checkVisibility();
+  const leads = node => node.matches("a[href]") && !/^(#|javascript:)/i.test(node.getAttribute("href"));
   let done = 0;
+  gossamerNote(roots);
   const open = () => {
     for (const node of all("details:not([open])")) {
       if (state.opened.has(node)) continue;
       state.opened.add(node); node.open = true; done++;
     }
-    for (const node of all("button[aria-expanded=false], [role=button][aria-expanded=false]")) {
-      if (state.opened.has(node) || node.closest("form") || !shown(node)) continue;
+    for (const node of all("[aria-expanded=false]:not(input, select, textarea)")) {
+      if (state.opened.has(node) || node.closest("form") || leads(node) || !shown(node)) continue;
       state.opened.add(node); node.click(); done++;
     }
+    for (const node of all("nav li, nav a, [role=menuitem], [aria-haspopup], li:has(> ul)")) {
+      if (state.hovered.has(node)) continue;
+      state.hovered.add(node);
+      for (const type of ["pointerover", "pointerenter", "mouseover", "mouseenter"])
+        node.dispatchEvent(new MouseEvent(type, {bubbles: type.endsWith("over")}));
+    }
+    // A tab takes the place of another: one with each step.
+    const tab = all("[role=tab]").find(one => !state.opened.has(one) && !leads(one) && shown(one));
+    if (tab) { state.opened.add(tab); tab.click(); done++; }
   };
   const MORE = new RegExp("^[^\\p{L}]*(" + [
-    "(load|show|view|see|read) (more|all)\\b.{0,20}", "more( (results|items|posts|articles))?",
-    "(mehr|weitere) (laden|anzeigen|zeigen|lesen)", "weitere", "(charger|afficher|voir) plus",
+    "(load|show|view|see|read) (next )?(\\d+ )?(more|all)\\b.{0,20}", "(\\d+ )?more( (results|items|posts|articles))?",
+    "(mehr|weitere) ([\\p{L}\\d]+ )?(laden|anzeigen|zeigen|lesen)", "(mehr|weitere)( \\p{L}+)?", "(charger|afficher|voir) plus",
     "(ver|cargar|mostrar) más", "carica altri", "mostra altro", "meer (laden|tonen)", "(carregar|ver) mais",
     "もっと見る", "加载更多", "查看更多",
   ].join("|") + ")[^\\p{L}]*$", "iu");
@@ -32,8 +43,7 @@
     }
   };
   const scroll = () => {
-    const boxes = all("main, div, section, ul, ol").filter(node => node.scrollHeight > node.clientHeight + 50
-      && node.clientHeight > 100 && /auto|scroll/.test(getComputedStyle(node).overflowY));
+    const boxes = gossamerBoxes(roots);
     const height = [root, ...boxes].reduce((sum, node) => sum + node.scrollHeight, 0);
     if (height == state.height && count == state.count) return;
     state.height = height; state.count = count;
@@ -47,9 +57,9 @@
   const route = () => {
     if (state.html) state.keep();
     else {
-      state.html = root.outerHTML; state.url = of("URL"); state.visited.add(location.hash || "#/");
+      state.html = gossamerWhole(root, true); state.url = of("URL"); state.visited.add(location.hash || "#/");
       state.keep = () => {
-        const html = document.body ? document.body.innerHTML : "", hash = location.hash.replace(/[^\w#!/?=.-]/g, "");
+        const html = document.body ? gossamerWhole(document.body) : "", hash = location.hash.replace(/[^\w#!/?=.-]/g, "");
         state.bytes += html.length;
         if (state.bytes > bytesMax) state.over = true;
         else state.html += `\n<section data-hash-route="${hash}">${html}</section>`;
