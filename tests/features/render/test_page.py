@@ -210,3 +210,46 @@ OPENERS = {
 @pytest.mark.parametrize("opener", OPENERS.values(), ids=list(OPENERS))
 def test_menus_and_buttons_that_show_more_are_opened(opener: str) -> None:
     assert '<a href="/found">' in render(f"{opener}<div id=list></div>").html
+
+
+LEADING = {
+    "handler": "<button onclick=\"location = '/one'\">x</button>"
+    " <a href=# onclick=\"location.href = '/two'; return false\">x</a>",
+    "address": "<a href=\"javascript:location.assign('/one')\">x</a> <a href=\"javascript:open('/two')\">x</a>",
+    "listener": "<a id=one>x</a> <span role=link id=two>x</span><script>for (const node of [one, two])"
+    " node.addEventListener('click', () => { location = '/' + node.id; })</script>",
+    "router": "<a data-to=/one>x</a> <a data-to=/two>x</a><p id=out></p><script>"
+    "document.querySelectorAll('[data-to]').forEach(node => { node.onclick = () => {"
+    " history.pushState({}, '', node.dataset.to); out.remove(); }; })</script>",
+    "form": "<form id=form><input name=q></form><a onclick=\"form.action = '/one'; form.submit()\">x</a>"
+    " <a onclick=\"form.method = 'post'; form.action = '/three'; form.submit()\">x</a>"
+    " <a onclick=\"window.open('/two')\">x</a>",
+}
+
+
+@pytest.mark.promise(
+    "What is fetched", "Addresses to which a page leads by scripts alone, when it is clicked, are links."
+)
+@pytest.mark.parametrize("body", LEADING.values(), ids=list(LEADING))
+def test_clicks_say_where_scripts_lead_and_change_nothing(body: str) -> None:
+    dom = render(body + "<p id=here>Here.</p>")
+    assert {lead.partition("?")[0] for lead in dom.leads_to} == {f"{URL}one", f"{URL}two"}
+    assert dom.url == URL
+    assert '<p id="here">Here.</p>' in dom.html
+    assert "out" not in body or '<p id="out">' in dom.html
+    assert render(body, behaviors=["scroll"]).leads_to == ()
+
+
+def test_clicks_that_request_hang_or_leave_cost_no_document() -> None:
+    click = "<a onclick='%s'>x</a><p>Here.</p>"
+    dom = render(click % "fetch(`/data`, {method: `POST`}); fetch(`/data`)")
+    assert "<p>Here." in dom.html
+    assert dom.answers == {}
+    assert "<p>Here." in render(click % "alert(1); location = `about:blank`").html
+    assert "<p>Here." in render(click % "document.documentElement.remove()").html
+
+
+def test_a_form_that_a_script_posts_is_no_link() -> None:
+    body = "<form id=form method=post action=/one></form><script>form.%s; form.submit()</script>"
+    assert render(body % "id").leads_to == ()
+    assert render(body % "method = 'get'").leads_to == (f"{URL}one?",)

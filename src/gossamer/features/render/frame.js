@@ -1,8 +1,10 @@
 (async bytesMax => {
   const frame = () => new Promise(requestAnimationFrame), seen = globalThis.gossamerSeen ??= {height: 0, y: -1};
-  const root = Document.prototype.querySelector.call(document, ":root"), height = root?.scrollHeight || 0;
-  // What is shown further would make the document too long to be kept.
-  const scrolls = bytesMax && root && root.innerHTML.length < bytesMax / 2;
+  const root = Document.prototype.querySelector.call(document, ":root"), before = root?.scrollHeight || 0;
+  await frame();
+  const height = root?.scrollHeight || 0;
+  // What is shown further would make the document too long to be kept. Observers hear of what this frame added first.
+  const scrolls = bytesMax && root && height == before && root.innerHTML.length < bytesMax / 2;
   if (root) gossamerNote(gossamerRoots(root));
   if (scrolls && seen.y < 0 && height != seen.height) {
     // Four screens above the last end once more: new content may stand before a long footer.

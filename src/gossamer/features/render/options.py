@@ -7,7 +7,7 @@ from gossamer.options import Key, Section
 
 ResourceType = Literal["document", "script", "stylesheet", "image", "media", "font", "xhr", "fetch", "other"]
 PageRecordName = Literal["view", "thumbnail", "pageinfo"]
-BehaviorName = Literal["details", "more", "scroll", "routes"]
+BehaviorName = Literal["details", "more", "scroll", "routes", "links"]
 
 
 PROGRAMS: Final = ("chromium-headless-shell", "chrome-headless-shell", "chromium")
@@ -72,9 +72,10 @@ class RenderOptions(Section, frozen=True):
         tuple[BehaviorName, ...],
         Key(
             "What is done in a page once it has loaded: `details` opens details and menus, `more` clicks 'load more', "
-            "`scroll` scrolls to the end, `routes` opens links to hash routes (`#/about`)"
+            "`scroll` scrolls to the end, `routes` opens links to hash routes (`#/about`), `links` clicks what leads "
+            "to other pages by scripts alone"
         ),
-    ] = ("details", "more", "scroll", "routes")
+    ] = ("details", "more", "scroll", "routes", "links")
     behavior_files: Annotated[
         tuple[str, ...],
         Key("Files of JavaScript that run in each page before those; repeated while they give `true`", path="read"),

@@ -68,7 +68,10 @@ PICTURES: Final[Mapping[str, Event]] = {
 }
 EMPTY: Final = {"stylesheet": ("text/css", b""), "image": ("image/gif", PIXEL)}
 """Answers in place of resources of types that are not requested: their pages take them as loaded."""
+CLICKS_MAX: Final = 100
+"""Elements of a page that are clicked to see where they lead."""
 READ_DOM: Final = WHOLE + script("read.js")
+CLICK: Final = WHOLE + script("leads.js").replace("CLICKS_MAX", str(CLICKS_MAX))
 
 
 class Supply(NamedTuple):
@@ -142,6 +145,8 @@ class Rendering:
         self._tasks: set[asyncio.Task[None]] = set()
         self._settled = asyncio.Event()
         self._failure: PageError | BrowserError | None = None
+        self._dom: Dom | None = None
+        """The document once it was read: from then on, clicks say where they lead, and change and request nothing."""
 
     async def dom(self) -> Dom:
         """Return the rendered page.
@@ -198,6 +203,8 @@ class Rendering:
 
     async def _take(self, failure: PageError | BrowserError) -> Dom | PageError | BrowserError:
         """Return the document as it is, of a page that exceeded a bound; the failure if the browser sends none."""
+        if self._dom is not None:
+            return failure if isinstance(failure, BrowserError) else self._dom
         self._cut = str(failure)
         if not self._browser.ended:
             with suppress(PageError, BrowserError, TimeoutError):
@@ -213,7 +220,8 @@ class Rendering:
             await self._picture()
             with self._tolerance("crashed"):  # If the page leaves meanwhile, `_read` says so.
                 await self._behave()
-            return await self._read()
+            dom = self._dom = await self._read()
+            return await self._follow(dom) if "links" in self._options.behaviors else dom
         except (PageError, BrowserError) as error:
             return error
 
@@ -367,6 +375,13 @@ class Rendering:
             cut=self._cut,
         )  # fmt: skip
 
+    async def _follow(self, dom: Dom) -> Dom:
+        """Click what leads elsewhere by a script, and return the document with the addresses."""
+        with self._tolerance("crashed"):
+            if await self._evaluate(CLICK):
+                await self._pass(BEHAVIOR_S)
+        return msgspec.structs.replace(dom, leads_to=tuple(self._leads_to))
+
     # ---- events
 
     def _on_event(self, session: str, name: str, params: Event) -> None:
@@ -385,6 +400,10 @@ class Rendering:
                 self._patience.is_parsed = True
             case "Page.windowOpen":
                 self._note_lead(params["url"])
+            case "Page.frameRequestedNavigation" | "Page.navigatedWithinDocument" if self._dom is not None:
+                # A click that follows another at once has its navigation stopped before it is requested.
+                if params["frameId"] == self._target and params.get("reason") != "formSubmissionPost":
+                    self._note_lead(params["url"].partition("#")[0])
             case "Page.javascriptDialogOpening":
                 self._do(self._call("Page.handleJavaScriptDialog", {"accept": False}, session))
             case "Inspector.targetCrashed" if session == self._session:
@@ -426,7 +445,7 @@ class Rendering:
             await self._fulfil(session, number, own.status, own.headers, own.body)
             return
         url = request["url"].partition("#")[0]
-        if is_main:
+        if is_main and request["method"] == "GET":
             self._note_lead(url)
         reason = "navigation" if is_main else self._refusal(url, kind, request["method"], request["headers"])
         if reason == "unwanted" and kind in EMPTY:
@@ -442,6 +461,8 @@ class Rendering:
         wanted = {*self._options.resources}
         # The script of a worker has no type of its own.
         same = {"xhr": "fetch", "fetch": "xhr", "other": "script"}.get(kind, "")
+        if self._dom is not None:
+            return "late"
         if method != "GET":
             return "method"
         # Icons, streams of events and service workers have no type of their own.
