@@ -247,6 +247,7 @@ def test_clicks_that_request_hang_or_leave_cost_no_document() -> None:
     assert dom.answers == {}
     assert "<p>Here." in render(click % "alert(1); location = `about:blank`").html
     assert "<p>Here." in render(click % "document.documentElement.remove()").html
+    assert "<p>Here." in render(click % "for (;;);", stall_s_max=1.0).html
 
 
 def test_a_form_that_a_script_posts_is_no_link() -> None:

@@ -170,7 +170,9 @@ class Rendering:
             found = BrowserError("the browser did not answer in time", "hangs")
         finally:
             self._browser.on_event = ignore
-        if not isinstance(found, BrowserError):
+        if isinstance(found, Dom) and isinstance(self._failure, BrowserError):
+            await self._browser.close()  # A click hung it after the document was read.
+        elif not isinstance(found, BrowserError):
             await self._browser.call("Target.disposeBrowserContext", context)
         if isinstance(found, Exception):
             raise found
@@ -204,7 +206,7 @@ class Rendering:
     async def _take(self, failure: PageError | BrowserError) -> Dom | PageError | BrowserError:
         """Return the document as it is, of a page that exceeded a bound; the failure if the browser sends none."""
         if self._dom is not None:
-            return failure if isinstance(failure, BrowserError) else self._dom
+            return self._dom
         self._cut = str(failure)
         if not self._browser.ended:
             with suppress(PageError, BrowserError, TimeoutError):
