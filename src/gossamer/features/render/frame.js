@@ -5,7 +5,7 @@
   const height = root?.scrollHeight || 0;
   // What is shown further would make the document too long to be kept. Observers hear of what this frame added first.
   const scrolls = bytesMax && root && height == before && root.innerHTML.length < bytesMax / 2;
-  if (root) gossamerNote(gossamerRoots(root));
+  if (root) gossamerNote(gossamerRoots(root, true));
   if (scrolls && seen.y < 0 && height != seen.height) {
     // Four screens above the last end once more: new content may stand before a long footer.
     scrollTo(0, seen.y = Math.max(0, seen.height - 4 * innerHeight));
@@ -17,7 +17,7 @@
     }
     seen.y = -1;
     let n = 0;
-    for (const box of gossamerBoxes(gossamerRoots(root))) {
+    for (const box of gossamerBoxes(gossamerRoots(root, true))) {
       for (; n < 60 && box.scrollTop + 2 * box.clientHeight < box.scrollHeight; n++) {
         box.scrollTop += box.clientHeight; await frame(); gossamerNote([box]);
       }

@@ -2,7 +2,7 @@
   const of = (name, from = Document.prototype) => Object.getOwnPropertyDescriptor(from, name).get.call(document);
   const state = globalThis.gossamer ??= {opened: new WeakSet(), hovered: new WeakSet(), clicked: new WeakMap(), visited: new Set(), html: "",
                                          waiting: new Set(), bytes: 0, height: -1, count: -1};
-  const root = of("documentElement"), roots = root ? gossamerRoots(root) : [];
+  const root = of("documentElement"), roots = root ? gossamerRoots(root, true) : [];
   const all = selector => roots.flatMap(one => [...one.querySelectorAll(selector)]).slice(0, 5000);
   const count = all("*").length, shown = node => node.checkVisibility();
   const leads = node => node.matches("a[href]") && !/^(#|javascript:)/i.test(node.getAttribute("href"));
