@@ -118,7 +118,7 @@ _BREAK = re.compile(
     rb"[lL](?i:egend|i)|[mM](?i:ain|enu)|[nN](?i:av)|[oO](?i:l|ption)|[pP](?i:|re)|[sS](?i:ection|ummary)|"
     rb"[tT](?i:able|body|d|foot|h|head|itle|r)|[uU](?i:l))(?:[\t\n\f\r /][^<>]*)?>"
 )
-_DIVIDER = re.compile(_BREAK.pattern + rb"|<(?:!--|[sS](?i:cript|tyle)[\t\n\f\r />])")
+_DIVIDER = re.compile(_BREAK.pattern + rb"|<(?:!--|(?i:script|style)[\t\n\f\r />])")
 divides = re.compile(_DIVIDER.pattern.decode()).search
 """Finds what makes the text of an element in a tree another one than `anchor_text_of` its markup."""
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,9};?|#[xX][0-9a-fA-F]{1,9};?|[A-Za-z][A-Za-z0-9]{0,40};?)")
