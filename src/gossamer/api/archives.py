@@ -1,7 +1,5 @@
 """Archives: the archives of any crawler become the tables of a crawl, for Python programs."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Checking: the faults of a crawled site, compared with others, and the forms in which they are written."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

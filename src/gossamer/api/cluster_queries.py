@@ -1,7 +1,5 @@
 """Queries and settings of a running crawl of several shards. Each takes its request and returns the answer."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress

@@ -7,8 +7,6 @@ As a context it is iterated over:
             print(page.url, page.status, page.title, len(page.links))
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import suppress

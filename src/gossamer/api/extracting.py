@@ -1,7 +1,5 @@
 """Extracting: items of archived pages, by rules that their crawl need not have had. No request is sent."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fetching: one page as a crawl fetches it, with what the crawl would do with its links. Nothing is saved."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from functools import partial

@@ -3,8 +3,6 @@
 It reads files and not messages, so that each committed page comes once, however a shard's process ends.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import cast
 

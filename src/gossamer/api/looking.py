@@ -1,7 +1,5 @@
 """Looking: figures for displays beside the status: rates over time, the last attempts, and what all shards answer."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Maintenance: checks the files of a crawl, accepts a loss, forgets pages, releases traps."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from contextlib import nullcontext

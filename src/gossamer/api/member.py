@@ -6,8 +6,6 @@ crawl and everything is saved, with 2 after a mistake of the operator, with 1 af
 shard expires: another process may have the shard by then.
 """
 
-from __future__ import annotations
-
 import asyncio
 import faulthandler
 import os

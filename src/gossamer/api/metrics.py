@@ -5,8 +5,6 @@ sets that are bounded: outcomes, filters, levels, limits, alarms, file systems, 
 media types.
 """
 
-from __future__ import annotations
-
 import pkgutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping

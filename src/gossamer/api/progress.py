@@ -1,7 +1,5 @@
 """Progress: a bar below the cell of a notebook in which a crawl runs."""
 
-from __future__ import annotations
-
 import asyncio
 import html
 import sys

@@ -2,8 +2,6 @@
 vanished, the history of a robots.txt, and the faults of a site (`api.checking`).
 """
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Iterator

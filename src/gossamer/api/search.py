@@ -1,7 +1,5 @@
 """Search: queries a crawl's full-text index, and makes it from the archive. Needs gossamer[search]."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace

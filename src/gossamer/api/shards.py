@@ -1,7 +1,5 @@
 """Shards: a stopped crawl of several shards: which shard has a URL, and whose state is in the directory."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Mapping

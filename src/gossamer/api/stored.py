@@ -1,7 +1,5 @@
 """Stored: reads the store of a stopped crawl: its cookies, and near-uniform pages of a walk."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack, closing
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Views: exports of a crawl, made from its files, whether it runs or not."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace

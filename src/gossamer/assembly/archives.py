@@ -1,7 +1,5 @@
 """Archives: what keeps a shard's pages, and what makes tables and the search index of it. They need Arrow."""
 
-from __future__ import annotations
-
 from typing import cast
 
 from gossamer.assembly.home import Home

@@ -1,7 +1,5 @@
 """Frontiers: builds the frontier with the configured strategy, ours or the operator's."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from inspect import isfunction
 from typing import cast

@@ -3,8 +3,6 @@ whole directory of the crawl. Several shards share the output folders (`warc/`, 
 in the file names, and each has its own state.
 """
 
-from __future__ import annotations
-
 import shutil
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path

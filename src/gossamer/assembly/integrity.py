@@ -2,8 +2,6 @@
 its last commit exist with the right length.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path

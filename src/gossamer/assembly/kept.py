@@ -1,7 +1,5 @@
 """Kept: opens what a shard keeps on disk, recovers its last commit, and makes checkpoints of it."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Live: parts of a running shard: changes of live keys, counters of its components, and watchdogs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Protocol, runtime_checkable

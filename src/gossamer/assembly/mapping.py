@@ -1,7 +1,5 @@
 """Mapping: the partition map of a crawl, from the files in its directory, and the state of a shard that is added."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 and isolated workers need only these parts of a crawl.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from mmap import ACCESS_READ, mmap
 from pathlib import Path

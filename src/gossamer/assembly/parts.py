@@ -1,7 +1,5 @@
 """Parts: builds each component as the configuration names it."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Collection
 from functools import partial

@@ -2,8 +2,6 @@
 and pages that earlier crawls have fetched (`--against`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path

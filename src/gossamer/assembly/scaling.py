@@ -5,8 +5,6 @@ copying puts the same values, and nothing is deleted from a shard until the plan
 with a plan does not start.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Schemes: schemes of the operator's protocol modules, and the namer of addresses for a crawl's schemes and rules."""
 
-from __future__ import annotations
-
 import json
 
 import msgspec

@@ -1,7 +1,5 @@
 """Sessions: builds cookies and logins. Imported only if the configuration has some."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable
 from contextlib import closing

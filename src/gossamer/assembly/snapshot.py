@@ -1,7 +1,5 @@
 """Snapshot: a shard's last commit as immutable files, made of hard links, to be copied elsewhere."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Stopped: opens the state of a crawl that does not run, for queries."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Arguments: those that many commands take, their help, and the one-line errors of a command line."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Checking: makes a job from a request, and checks all that can be checked before a page is fetched or stored."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

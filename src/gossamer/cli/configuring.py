@@ -1,7 +1,5 @@
 """Configuring: the commands `init` and `config check|show|schema`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated

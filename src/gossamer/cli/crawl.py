@@ -1,7 +1,5 @@
 """Crawl: the commands `crawl` and `resume`, with an option for each flag of the configuration."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Sequence

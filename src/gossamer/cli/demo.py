@@ -1,7 +1,5 @@
 """Demo: the commands `simweb`, `demo` and `conformance`: a synthetic web on loopback, served, crawled, compared."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Directory: checks and makes a crawl's directory, and removes its files if the crawl is refused."""
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """Entry: where a command begins: `crawl`, `resume` and `import` go to another process before anything is imported."""
 
-from __future__ import annotations
-
 import gc
 import os
 import re

@@ -1,7 +1,5 @@
 """Exporting: the commands `changes`, `robots`, `export` and `extract`: what a crawl's files hold, in other forms."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

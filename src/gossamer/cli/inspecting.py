@@ -1,7 +1,5 @@
 """Inspecting: the commands `status`, `metrics`, `why` and `report`: by a crawl's socket, else by its files."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -3,8 +3,6 @@
 Plain tuples and the standard library's JSON: the supervisor imports this, and every module counts twice there.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Live: a crawl on a terminal: redrawn in place while it runs, or as a full screen."""
 
-from __future__ import annotations
-
 import io
 from collections import deque
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Login: the command `login`, for a person before a browser."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

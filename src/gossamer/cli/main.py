@@ -1,7 +1,5 @@
 """Main: the table of commands; runs one command line. A mistake is one line on standard error."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable, Mapping, Sequence

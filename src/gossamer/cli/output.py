@@ -1,7 +1,5 @@
 """Output: output of commands: escaped untrusted text, progress, mistakes, exit statuses."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """Recipes: `archive`, `mirror`, `corpus`, `check`: a crawl with preset options, then an export of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path

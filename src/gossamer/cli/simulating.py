@@ -1,7 +1,5 @@
 """Simulating: the command `simulate`: a crawl of a modelled web in simulated time."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Start: starts the process that will crawl, and passes it the command line and the permission to crawl."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

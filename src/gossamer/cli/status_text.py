@@ -1,7 +1,5 @@
 """Status text: a status in words, and in one line."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path

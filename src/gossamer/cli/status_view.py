@@ -1,7 +1,5 @@
 """Status view: a status in full, once or refreshed: counts, rates over time, levels, hosts, shards, health."""
 
-from __future__ import annotations
-
 import os
 import select
 import sys

@@ -1,7 +1,5 @@
 """Stored: commands that read a crawl whose checkpoints are in an object store, as if its directory were here."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise

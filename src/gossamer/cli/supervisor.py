@@ -3,8 +3,6 @@
 Nothing here imports what reads command lines or configurations, or what crawls: the child pays for that already.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal

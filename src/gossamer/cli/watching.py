@@ -1,7 +1,5 @@
 """Watching: the command `watch`: a continuous crawl that reports changes to a command, a webhook or a feed."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import threading

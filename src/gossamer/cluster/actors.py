@@ -2,8 +2,6 @@
 actor too. Their logic is in `shard_process` and `coordinator`; this module only passes calls.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

@@ -11,8 +11,6 @@ Does no I/O; time is an argument. Frames may be lost, duplicated or late: each l
 unconfirmed messages.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from gossamer.cluster.lease_client import LeaseClient

@@ -1,7 +1,5 @@
 """Aggregate: the status of a crawl of several shards, from the status of each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 

@@ -9,8 +9,6 @@ complete before the rounds of the next are counted; a step gives no shard more t
 moves in this way only once, until the number of shards changes.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple

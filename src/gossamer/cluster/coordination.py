@@ -10,8 +10,6 @@ than for the lessor, regardless of the network. Machines compare only durations:
 at the same rate.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

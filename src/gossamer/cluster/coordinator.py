@@ -1,7 +1,5 @@
 """Coordinator: queries all shards in rounds and passes them its orders. A subclass knows how to reach a shard."""
 
-from __future__ import annotations
-
 import asyncio
 from abc import ABC, abstractmethod
 from pathlib import Path

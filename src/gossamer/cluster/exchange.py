@@ -7,8 +7,6 @@ restore point includes it. A receiver that was restored from a checkpoint report
 after it. A sender that was restored has a new incarnation, whose numbers are independent of the old ones.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol

@@ -2,8 +2,6 @@
 same commit as the contents of the batches.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable

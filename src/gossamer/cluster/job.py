@@ -1,7 +1,5 @@
 """Job: the description of a crawl that its engine and shard processes receive."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import socket

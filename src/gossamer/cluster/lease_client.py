@@ -1,7 +1,5 @@
 """Lease client: the addresses that this shard uses, each leased by its owner. See `addresses`."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable
 

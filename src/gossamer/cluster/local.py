@@ -4,8 +4,6 @@ Their processes are children of this process, which carries their frames and run
 thread, so that nothing else that this process does delays the renewal of leases.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Coroutine, Mapping, Sequence

@@ -9,8 +9,6 @@ gets no more than the giver keeps; the next step waits until the effect is measu
 partition moves in this way only once (`MovesRecord.balanced`).
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Sequence
 from typing import Final

@@ -5,8 +5,6 @@ Nothing here is durable. The waiting host is parked in memory. If either shard d
 repeated, or the wait ends with a failure that the robots rules handle.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from itertools import accumulate

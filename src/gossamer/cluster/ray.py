@@ -2,8 +2,6 @@
 Only this module, `actors` and `tasks` use Ray.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

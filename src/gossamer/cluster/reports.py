@@ -16,8 +16,6 @@ lost later and its shard is restored from an older checkpoint. Therefore the cra
 and counts again if one closes under another opening than it reported.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Literal
 

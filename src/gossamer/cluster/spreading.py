@@ -4,8 +4,6 @@ A shard moves only where the machine that it leaves has at least two more, so th
 places, and the moves end. The difference must last for some time, and shards move one after the other.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple

@@ -1,7 +1,5 @@
 """Tasks: calls a function for several numbers on a Ray cluster. Ray starts a task again whose machine was lost."""
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence

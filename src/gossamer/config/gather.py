@@ -343,7 +343,7 @@ def _parse(text: str, file: Path) -> dict[str, object]:
         if file.suffix.lower() in (".json", ".yaml", ".yml", ".cfg", ".ini"):
             raise ConfigError(f"{file} is not TOML, as configurations are; gossamer init writes an example") from error
         said = f"{said[:1].lower()}{said[1:]}"
-        if twice := _TWICE.search(said):
+        if twice := _TWICE(said):
             said = f"[{'.'.join(_NAMES.findall(twice[1]))}] is there twice{twice[2]}; write its keys below one heading"
         elif said.startswith("cannot overwrite a value"):
             said = f"a key is there twice{said.removeprefix('cannot overwrite a value')}; remove one of its lines"
@@ -363,9 +363,9 @@ def _parse(text: str, file: Path) -> dict[str, object]:
 
 _UNQUOTED = re.compile(r"\s*([\w.-]+)\s*[=:]([\s\[]*)([^\s\"'\[\]{}#,][^\"'\[\]{}#,]*)")
 """Matches a line that sets a key to a text without its quotation marks, perhaps the first of a list."""
-_TWICE = re.compile(r"cannot declare \((.+)\) twice(.*)")
+_TWICE = re.compile(r"cannot declare \(([^)]+)\) twice(.*)").match
 _NAMES = re.compile(r"'([^']*)'")
-_ESCAPES = re.compile(r'\s*([\w.-]+)\s*=\s*"([^"\']*\\[^"\']*)"')
+_ESCAPES = re.compile(r'\s*([\w.-]+)\s*=\s*"([^"\'\\]*+\\[^"\']*)"')
 """Matches a line with a backslash between quotation marks that read escapes, as in a path of Windows."""
 _NOTHING = frozenset(("null", "none", "nil", "undefined", "~"))
 _TYPOGRAPHIC = "\u00ab\u00bb\u2018\u2019\u201a\u201c\u201d\u201e"

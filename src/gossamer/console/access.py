@@ -9,8 +9,6 @@ itself, which is always the same, for hooks, whose addresses are secrets of thei
 about itself.
 """
 
-from __future__ import annotations
-
 import errno
 import hmac
 import os

@@ -1,7 +1,5 @@
 """Crawl: the requests to one crawl over HTTP: its verbs, and views of its directory."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 import msgspec

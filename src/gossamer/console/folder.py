@@ -1,7 +1,5 @@
 """Folder: the crawls of a server, as they lie on disk, and which of them are to run."""
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile

@@ -1,7 +1,5 @@
 """Operations: what can be asked over HTTP, one value each. Routes and their description (OpenAPI) are made of these."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import Counter

@@ -5,8 +5,6 @@ Security Policy Level 3, section 6.3.2), shows only what this port has, and lead
 a path is signed, and only the console gives one out.
 """
 
-from __future__ import annotations
-
 import html
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Schedule: at which times a crawl runs again, in the local time of the machine."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime, time, timedelta
 

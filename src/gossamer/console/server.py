@@ -1,7 +1,5 @@
 """Server: serves an application in the caller's loop, within bounds on connections, time and work."""
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import socket

@@ -1,7 +1,5 @@
 """Service: shared by all requests to one server: the search process, the limits, the counts."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 from typing import Self

@@ -2,8 +2,6 @@
 statements about the use of pages.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import msgspec

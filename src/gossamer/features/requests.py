@@ -7,8 +7,6 @@ A request that is not idempotent gets a durable mark before it is sent. A marked
 a crash or a failure.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Iterator

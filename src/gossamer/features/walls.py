@@ -1,7 +1,5 @@
 """Walling: ends visits that bot protection answered instead of the page, and has its hosts wait longer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -4,8 +4,6 @@ Each raises AssertionError that names the broken promise, and returns None when 
 none measures time.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from ipaddress import ip_address

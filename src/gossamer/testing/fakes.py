@@ -1,7 +1,5 @@
 """Fakes: a clock that moves when a test moves it, a web in a dictionary, fixed addresses, an archive in memory."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -4,8 +4,6 @@ draft-meunier-webbotauth-httpsig-protocol-02 (2026-08). A request's signature co
 path, so that a copy of it is good for that one request, until it expires.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import os

@@ -6,8 +6,6 @@ before is requested: if it shows no session, the URL has ended it, and URLs of i
 by time or number exclude nothing, because a page of the kind is then followed by content.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from typing import Final

@@ -7,8 +7,6 @@ its result releases the hosts. Its requests and replies are not archived.
                                       in ◄► check        whether the session goes on, after what may have ended it
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence

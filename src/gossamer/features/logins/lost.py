@@ -5,8 +5,6 @@ shows that: an account may not see all pages, and many sites have a form for log
 many of the last pages lead to a login.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Collection
 from typing import Final

@@ -4,8 +4,6 @@ A jar changes in the same epoch as the visit that changed it. So a crash neither
 one: pages that were fetched after the last commit are fetched again, with the cookies of that commit.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Final

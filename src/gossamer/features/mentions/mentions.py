@@ -4,8 +4,6 @@ A state machine without I/O, like `features.revisit.websub`: its inputs are noti
 for sources and the sources that do link to their targets.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Options of link notices: the section `webmention` of the configuration."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from gossamer.options import Key, Section

@@ -4,8 +4,6 @@ A site keeps its proxy, so that its sessions keep their address. Only a failure 
 server answers (403, 429, Retry-After, a challenge) applies to the crawl, with any proxy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Final
 from zlib import crc32

@@ -1,7 +1,5 @@
 """Behaviors: what is done in a page after it has loaded, so that it shows more: as JavaScript, one step at a time."""
 
-from __future__ import annotations
-
 import pkgutil
 from pathlib import Path
 from typing import Final

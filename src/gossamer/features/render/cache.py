@@ -4,8 +4,6 @@ Requests without a session carry the same headers, so that `Vary` matches always
 are for their session, or, if the server says for how long and does not vary them, for all of the site. 5 µs a lookup.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from datetime import UTC
 from email.utils import parsedate_to_datetime

@@ -6,8 +6,6 @@ sample are sampled too, more often if other first samples with the same signal g
 or reads a clock: `rendering` calls `choose` before and `learn` after.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final, NamedTuple

@@ -5,8 +5,6 @@ Run as a file, for it needs nothing but the interpreter: `browser.py` says how. 
 death at the latest. Its output is one line for each look: the processor seconds and the memory of the browser so far.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import resource

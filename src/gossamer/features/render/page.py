@@ -6,8 +6,6 @@ waited for, virtual time is paused: scripts do not notice how long politeness ta
 gets the rest of its time in slices, and is taken as it is then.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import math

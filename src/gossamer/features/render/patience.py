@@ -4,8 +4,6 @@ What waits for a silent network never ends with pages that poll. Puppeteer's `ne
 the time counts at which a request began, since one that polls looks like one that loads.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

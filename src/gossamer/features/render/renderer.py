@@ -5,8 +5,6 @@ of several hosts come, a host has at most one browser, and leaves one free, unti
 A page that failed is tried again when no other page waits.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence

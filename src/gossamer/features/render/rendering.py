@@ -6,8 +6,6 @@ pages as far as its server permits. With `crawl.render` = `auto`, `render_choice
 imported only if pages are rendered.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import uuid

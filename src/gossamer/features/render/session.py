@@ -5,8 +5,6 @@ alone, which keeps scripts from setting them. Whether a request carries the sess
 the browser knows frames and credentials modes: it does if a marker is among the cookies that the browser would send.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress

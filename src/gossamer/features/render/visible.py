@@ -1,7 +1,5 @@
 """Visible: a browser in which a person logs in by hand. It returns the cookies and the pages that it has then."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

@@ -5,8 +5,6 @@ pages are computed while these are copied, so that no side passes over all pages
 Second, the numbers of promises: they are sent with their patterns, and differ at the receiver.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 

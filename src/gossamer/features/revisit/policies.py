@@ -19,8 +19,6 @@ From these numbers `rate_of` estimates how often the page changes. `freshness` a
 visits at even intervals (Cho and Garcia-Molina 2003, "Effective page refresh policies"). Rates are per second.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from math import exp, expm1, floor, inf, log, log2, sqrt
 

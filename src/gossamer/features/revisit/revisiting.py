@@ -2,8 +2,6 @@
 for pages that a batch crawl fetched before.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from itertools import islice

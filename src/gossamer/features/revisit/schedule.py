@@ -1,7 +1,5 @@
 """Schedule: learns from visits, and sets when each page is due again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import inf
 

@@ -1,7 +1,5 @@
 """Arguments: a preset, options and `key=value` texts become checked options; mistakes in one line."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Iterable, Mapping

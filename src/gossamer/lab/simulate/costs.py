@@ -3,8 +3,6 @@
 The figures of a unit are measured (docs/explanation/simulation.md, "Units").
 """
 
-from __future__ import annotations
-
 from gossamer.lab.simulate.options import ExchangeOptions, MachineOptions, SimulateOptions, WebOptions
 
 _AHEAD = 8

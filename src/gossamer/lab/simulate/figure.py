@@ -1,7 +1,5 @@
 """Figure: a result as one HTML page with its drawing inside (SVG), or as the SVG alone; it fetches nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from html import escape
 from math import ceil, floor, log10

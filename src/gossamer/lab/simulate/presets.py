@@ -3,8 +3,6 @@
 The published ones are data (`presets.toml`).
 """
 
-from __future__ import annotations
-
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

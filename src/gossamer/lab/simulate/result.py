@@ -3,8 +3,6 @@
 Samples say how a crawl was at instants evenly spread over it, and what limited it between them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal

@@ -3,8 +3,6 @@
 The assumptions are data (`assumptions.toml`).
 """
 
-from __future__ import annotations
-
 import pkgutil
 import tomllib
 from collections.abc import Callable, Iterator

@@ -3,8 +3,6 @@
 A shard is the ring's driver in simulated time: it looks up, fetches and processes in a model, and decides nothing.
 """
 
-from __future__ import annotations
-
 import heapq
 import tempfile
 from collections.abc import Callable

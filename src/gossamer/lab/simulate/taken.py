@@ -1,7 +1,5 @@
 """Taken: what a crawl took of its machine, beside what the simulator computes for its pages, and published crawls."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from gossamer.lab.simulate.arguments import options_of

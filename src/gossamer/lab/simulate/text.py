@@ -1,7 +1,5 @@
 """Text: a simulation's result for a terminal, assumptions and all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from gossamer.lab.simulate.arguments import OF_DRAWN_HOSTS, settable_keys

@@ -1,7 +1,5 @@
 """Web: the modelled one: its hosts, what a page links to, how long a fetch takes, what is left to be found. Pure."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate, pairwise

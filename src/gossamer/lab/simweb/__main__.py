@@ -1,7 +1,5 @@
 """The command: `python -m gossamer.lab.simweb` serves a synthetic web on loopback."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -4,8 +4,6 @@ The server's own log is the evidence, so any crawler can be judged; where its ou
 compared as well.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from urllib.parse import unquote

@@ -1,7 +1,5 @@
 """Hosts: those of the synthetic web: names, addresses, sizes and behaviors."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from ipaddress import IPv4Address
 

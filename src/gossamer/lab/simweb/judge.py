@@ -1,7 +1,5 @@
 """Judge: holds a crawl to its promises, by the server's log alone."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from itertools import pairwise

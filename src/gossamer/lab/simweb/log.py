@@ -1,7 +1,5 @@
 """Log: what the server saw, a line for each request, and how to read it again."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -5,8 +5,6 @@ which a page changes once on average; how often it changes in a span, and when, 
 page is known at any instant, in any process, in any order.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import struct

@@ -1,7 +1,5 @@
 """Process: a synthetic web in its own process, for tests, benchmarks and the demo."""
 
-from __future__ import annotations
-
 import json
 import os
 import selectors

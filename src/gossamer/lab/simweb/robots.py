@@ -3,8 +3,6 @@
 The groups are data (`robots.toml`).
 """
 
-from __future__ import annotations
-
 import pkgutil
 import re
 import tomllib

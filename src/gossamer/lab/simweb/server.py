@@ -3,8 +3,6 @@
 A small answerer serves the made names on UDP (RFC 1035); a hosts file has the same.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os

@@ -4,8 +4,6 @@ Nothing here uses HTTP or an HTML parser: the generator lists the links of a pag
 code that could be wrong in both.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterable, Mapping
 from typing import Literal

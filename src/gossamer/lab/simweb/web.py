@@ -1,7 +1,5 @@
 """Web: every answer of every host, from the seed alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from math import exp

@@ -1,7 +1,5 @@
 """Wire: HTTP/1.1 as bytes: requests read, heads written, and answers without end. No socket."""
 
-from __future__ import annotations
-
 import re
 from email.utils import formatdate
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Causes: faults grouped by what they have in common: the page that links, the host that fails, the folder."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple

@@ -1,7 +1,5 @@
 """Comparison: the faults of a site, those that an earlier check had, and those that a baseline accepts."""
 
-from __future__ import annotations
-
 import csv
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """Forms: a check as CSV, JSON, a summary in Markdown, JUnit XML and SARIF."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """Page: a check as one HTML page that loads nothing. What it shows is escaped; only addresses of the web are links."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import pkgutil

@@ -1,7 +1,5 @@
 """Browse: parts of a crawl's tables for people who look at it: versions, items, a host over time, a comparison."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path

@@ -4,8 +4,6 @@
 Counts come from the texts that are in the export; what the crawl met comes from its table of pages.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """Changes: what appeared, changed and vanished, versions of a page and of a robots.txt, and fields of items."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 from itertools import chain

@@ -1,7 +1,5 @@
 """Chunks: a page's Markdown in pieces of a bounded size for retrieval, with headings and a link to the place."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

@@ -6,8 +6,6 @@ in full. Each is compared with the first and with the previous text of its bands
 text cost a million comparisons. Questions go to a database that spills to disk: memory is bounded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal

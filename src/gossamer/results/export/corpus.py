@@ -4,8 +4,6 @@ Texts are made once and kept in small Parquet files; copies among them are found
 stand a data card, the list of what was left out, and what its texts are recognized by in later exports.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

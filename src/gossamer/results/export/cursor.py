@@ -3,8 +3,6 @@
 Parquet files have the rows of their logs in the same order, so the number of rows that were read is a position in both.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path

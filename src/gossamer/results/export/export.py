@@ -1,7 +1,5 @@
 """Export: makes other formats of a crawl's last commit; an export that was interrupted goes on."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Faults: faults of a crawled site: its links, titles, headings, canonical addresses, languages, sitemaps, copies."""
 
-from __future__ import annotations
-
 import pkgutil
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence

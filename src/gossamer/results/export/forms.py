@@ -1,7 +1,5 @@
 """Forms of a corpus: Markdown files, Parquet for Hugging Face, bulk requests of Elasticsearch and OpenSearch."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path

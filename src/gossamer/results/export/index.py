@@ -1,7 +1,5 @@
 """Index: CDXJ of any size, sorted in bounded memory, in steps that a kill does not undo."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing

@@ -5,8 +5,6 @@ media type, and no directory ends in one, so that no file is in the way of a dir
 the second has a hash. Names are settled before the first file is written, so links can be relative.
 """
 
-from __future__ import annotations
-
 import html
 import mimetypes
 import posixpath

@@ -1,7 +1,5 @@
 """Views: builds the access to a crawl for exports and search."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import closing
 from functools import cache

@@ -8,8 +8,6 @@ Link types are 0 ordinary, 1 frame, 2 redirect. Segments are `pagefile_1.pfl` an
 the `file size` bytes from its offset.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from base64 import b32encode

@@ -4,8 +4,6 @@ The last fetch of each page decides. `permitted.jsonl` has a line for each page:
 that decided, and whether the page is in the export.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path

@@ -3,8 +3,6 @@
 Made once by one question to the tables, in bounded memory, and kept as a Parquet file: what comes later streams.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The rules are those of Gopher (Rae and others 2021, section A.1.1), C4 (Raffel a
 (Penedo and others 2024, section 3.6), as datatrove reads them; words are what white space separates.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

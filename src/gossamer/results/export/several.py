@@ -1,7 +1,5 @@
 """Several: exports of one crawl to some formats, for which the content of each page is found once."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing

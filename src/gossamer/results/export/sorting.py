@@ -4,8 +4,6 @@ Rows that fill a part of the memory budget are sorted and written as a run. Many
 of the next. Runs are files of Arrow batches; the caller's state lists the valid ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 

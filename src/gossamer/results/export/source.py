@@ -2,8 +2,6 @@
 reads them, in bounded memory and without extensions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path

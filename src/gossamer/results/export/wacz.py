@@ -4,8 +4,6 @@ A ZIP of the WARC files as they are, stored uncompressed so that a player can fe
 range, with a gzipped CDXJ, a list of pages with their text, and digests of everything. ZIP64 where sizes ask for it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import zipfile
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@
 the state says was synced before it said so; what was made after it is made again. The target appears by one rename.
 """
 
-from __future__ import annotations
-
 import errno
 import re
 import shutil

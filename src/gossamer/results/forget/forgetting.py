@@ -3,8 +3,6 @@
 A crawl with a plan does not run. After any interruption, repeating the command finishes it.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

@@ -4,8 +4,6 @@ A file is rewritten aside, noted with its checksums, renamed, and entered in the
 opening finishes these steps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path

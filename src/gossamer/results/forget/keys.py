@@ -3,8 +3,6 @@
 Numbers of hosts stay (delays, failures, budgets): they are promises to servers. What the outbox names is a mention.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import msgspec

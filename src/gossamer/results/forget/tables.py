@@ -3,8 +3,6 @@
 What a crawl makes of its tables goes with them: index, search index, logs, exports.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping

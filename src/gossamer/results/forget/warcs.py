@@ -4,8 +4,6 @@ First the payloads are saved that kept pages need: a revisit record whose origin
 response, into another file; further ones with the same payload refer to that. Rows and index lead there.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

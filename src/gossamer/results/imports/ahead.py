@@ -4,8 +4,6 @@ An archive is divided into stretches of records; a question is one stretch. What
 importing process reads and examines itself.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from array import array

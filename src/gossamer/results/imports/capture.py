@@ -1,7 +1,5 @@
 """Captures: what a record of an archive says of a page, its place, and records that are no captures."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import msgspec

@@ -1,7 +1,5 @@
 """Content: the HTTP reply in a record, its transfer coding removed, its body bounded, and the dates of records."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """HAR: the entries of an HTTP Archive 1.2, one in memory at a time, for files have 200 MB."""
 
-from __future__ import annotations
-
 import base64
 import codecs
 import json

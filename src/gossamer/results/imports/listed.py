@@ -1,7 +1,5 @@
 """Listed: the pages that a WACZ names for readers, with depth and title (`pages.jsonl`, and `extraPages.jsonl`)."""
 
-from __future__ import annotations
-
 import zipfile
 import zlib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Progress: how far each archive is imported, and the table of archives that stay where they are."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterator

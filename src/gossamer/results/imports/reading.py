@@ -1,7 +1,5 @@
 """Reading: the captures of any source."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 import zlib

@@ -1,7 +1,5 @@
 """Sources: the archives in files, folders, globs, lists of paths, packages and object stores."""
 
-from __future__ import annotations
-
 import codecs
 import fnmatch
 import glob

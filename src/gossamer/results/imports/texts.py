@@ -1,7 +1,5 @@
 """Texts: what browsers showed of pages, as their crawlers archive it beside the pages (`urn:text:` records, lists)."""
 
-from __future__ import annotations
-
 from xxhash import xxh3_64_intdigest
 
 from gossamer.engine.examine import Examined

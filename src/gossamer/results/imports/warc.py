@@ -1,7 +1,5 @@
 """WARC and ARC: the captures of a file, each with what the records beside it say."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

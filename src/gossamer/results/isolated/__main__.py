@@ -5,8 +5,6 @@ suspect page. `… crawl.toml modules` answers for the modules that run isolated
 for imports. `… search` answers queries, `… read` questions to archives, `… contents` what archived pages say.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """Captures: reads and examines captures ahead of an import, in a separate process."""
 
-from __future__ import annotations
-
 import fcntl
 import sys
 from contextlib import suppress

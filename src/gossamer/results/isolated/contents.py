@@ -4,8 +4,6 @@ Each question is of a few pages. The processes take turns, and two questions wai
 answers are used; questions are so short that both fit into a pipe, so that none is stuck behind an unread answer.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections import deque

@@ -4,8 +4,6 @@ It takes its configuration from a crawl's file, and imports no more of a crawl t
 processes.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

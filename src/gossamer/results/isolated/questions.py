@@ -1,7 +1,5 @@
 """Questions: a separate process answers one at a time, and may crash, hang or fill its memory without further harm."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Reading: what the process that reads archives does: questions in, answers out, within limits of the kernel."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable
 from pathlib import Path

@@ -2,8 +2,6 @@
 memory that a large table takes, do not reach the process that asks.
 """
 
-from __future__ import annotations
-
 import base64
 import hmac
 from pathlib import Path

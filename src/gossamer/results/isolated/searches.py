@@ -1,7 +1,5 @@
 """Searches: questions to full-text indexes, answered by a separate process."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

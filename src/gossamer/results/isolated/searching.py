@@ -1,7 +1,5 @@
 """Searching: what the search process does: it reads queries and writes answers, within limits that the kernel keeps."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import BinaryIO
 

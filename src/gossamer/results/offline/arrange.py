@@ -1,7 +1,5 @@
 """Arrange: rows come out of their stretches of partitions in the order of a segment, each URL once, hosts capped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path

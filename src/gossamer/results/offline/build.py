@@ -1,7 +1,5 @@
 """Build: the next segment, made of what was crawled. Reads top to bottom as one build."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing

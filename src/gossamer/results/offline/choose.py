@@ -4,8 +4,6 @@ All links to one URL are in one cell, with what is known of it. Links whose fate
 key, part of a page or not) stay apart until they were judged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import islice

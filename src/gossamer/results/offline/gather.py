@@ -4,8 +4,6 @@
 it to what its links lead to. Nothing but numbers is kept of a link: its text is read again if it is chosen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -4,8 +4,6 @@ The processing modules turn the archives of any crawler into tables of pages and
 page was found: unless an index knows, the page counts as a seed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime

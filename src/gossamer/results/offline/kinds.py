@@ -2,8 +2,6 @@
 as one number below 2**24, for whole columns.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Segments are sorted by partition, so one range of partitions of each is in memor
 URL of several segments is kept once, with its shortest path.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing

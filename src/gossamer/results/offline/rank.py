@@ -5,8 +5,6 @@ into files by their source, each file is read once an iteration. Sums have a fix
 bytes.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ Keys are fingerprints, which are spread evenly, or row numbers. Each file notes 
 file, and as many cells at once as memory has room for.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path

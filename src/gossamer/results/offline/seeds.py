@@ -1,7 +1,5 @@
 """Seeds: where the scope comes from: the seeds of all crawls, and where they redirect."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ which often have similar names, are apart. The metadata has the specification of
 JSON. It contains no time: equal builds make equal files.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager

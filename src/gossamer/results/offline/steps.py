@@ -1,7 +1,5 @@
 """Steps: what the steps of a build share: what it was asked for, where its records wait, how far it is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

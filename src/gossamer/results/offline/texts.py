@@ -1,7 +1,5 @@
 """Texts: what was chosen is read again, named and judged; what is ours waits, sorted by partition, for its segment."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import islice

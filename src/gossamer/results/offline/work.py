@@ -4,8 +4,6 @@
 current step is. What the state says was synced before it said so; what it does not name is removed and made again.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from types import TracebackType

@@ -1,7 +1,5 @@
 """Figures: what a report says, as values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import msgspec

@@ -1,7 +1,5 @@
 """HTML: a report as one page without network or scripts. Untrusted text is escaped."""
 
-from __future__ import annotations
-
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape

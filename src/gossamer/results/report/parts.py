@@ -1,7 +1,5 @@
 """Parts: the lists and tables of a report as values, which its text and its page show each in its own form."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 

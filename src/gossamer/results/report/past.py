@@ -3,8 +3,6 @@
 All of it is plain values, for JSON.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

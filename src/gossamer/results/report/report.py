@@ -1,7 +1,5 @@
 """Report: the figures of a crawl, from its Parquet files."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial

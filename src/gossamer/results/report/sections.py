@@ -1,7 +1,5 @@
 """Sections: parts of a report with queries of their own: rate over time, sizes, politeness, lookups and caches."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gossamer.model.counters import CACHES, Counters

@@ -1,7 +1,5 @@
 """SVG: the figures of a report as drawings. Colours come from the page that holds them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 from math import ceil, floor, log10

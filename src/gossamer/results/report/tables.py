@@ -1,7 +1,5 @@
 """Tables: a crawl's Parquet files as DuckDB views, asked within a bound of memory."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Text: a report for a terminal, with small bars. Untrusted text is escaped."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Build: an index made of an archive, and one without some of its pages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Documents: the indexed fields of a page."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -5,8 +5,6 @@ position; then the log leaves the manifest with the next commit; then it is remo
 is passed over; one that it has in part is put again, each page in its own place.
 """
 
-from __future__ import annotations
-
 from gossamer.model.pages import Archived, Visited
 from gossamer.results.search.documents import IndexedPage, batch_of, document_of, documents_of
 from gossamer.results.search.folder import FOLDER, LACKING, LOG_FOLDER, SHARD, is_behind

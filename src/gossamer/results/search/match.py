@@ -3,8 +3,6 @@
 A page with all words as they are written ranks above one that has only their loose forms.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import defaultdict

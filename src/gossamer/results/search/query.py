@@ -1,7 +1,5 @@
 """Query: searches an index, also while it is written."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime

@@ -4,8 +4,6 @@ Nested brackets are parsed by recursion into nested queries of native code; deep
 bounds are far below what does harm, and far above what people type.
 """
 
-from __future__ import annotations
-
 import re
 
 import msgspec

@@ -1,7 +1,5 @@
 """Snippets: the part of a page that shows most of a query's words, with their places."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from itertools import islice

@@ -5,8 +5,6 @@ Texts that are equal to a reader get equal terms: compatibility forms and case a
 run are then phrases. The second chance of a word, ranked lower, is its loose forms: without accents, and its stem.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from functools import lru_cache

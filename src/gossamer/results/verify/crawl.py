@@ -1,7 +1,5 @@
 """Verify: compares all files of a crawl with its last commit and its checksums."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress

@@ -4,8 +4,6 @@ Files are read one after another, in pieces. What every record, row and index li
 to Parquet files in a temporary folder, and is joined there: memory is bounded for any size of crawl.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Archives: several archives used as one, in order."""
 
-from __future__ import annotations
-
 import asyncio
 import traceback
 from collections.abc import Callable, Iterator, Sequence

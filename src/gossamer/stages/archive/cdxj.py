@@ -5,8 +5,6 @@ A view of finished files, written aside and renamed. Lines are as pywb and cdxj-
 bytes.
 """
 
-from __future__ import annotations
-
 import heapq
 import re
 import shutil

@@ -6,8 +6,6 @@ tables of the store, which never change, are sent once for all checkpoints that 
 `archive.store` has, or takes now, are only referred to: they exist once.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Chunks: the chunked transfer coding, which most crawlers leave in the records that they write."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 

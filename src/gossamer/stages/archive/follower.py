@@ -5,8 +5,6 @@ it is entered in the manifest and the log leaves it, both with the next commit; 
 commit the log counts, and making its Parquet file again gives the same file under the same name.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

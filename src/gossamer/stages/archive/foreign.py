@@ -1,7 +1,5 @@
 """Foreign: the records of WARC and ARC files of any crawler, past those that are damaged."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple

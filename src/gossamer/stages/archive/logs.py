@@ -4,8 +4,6 @@ A frame is the magic bytes, the payload's length (32 bits) and xxh3 checksum (64
 little-endian, then the payload: one Arrow IPC stream that carries its schema, readable on its own.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from pathlib import Path

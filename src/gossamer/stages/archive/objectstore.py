@@ -3,8 +3,6 @@
 Objects appear whole or not at all, also those sent in parts: obstore's writes are atomic on every kind of store.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os

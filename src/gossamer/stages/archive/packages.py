@@ -1,7 +1,5 @@
 """Packages: the files in a WACZ, and where those lie that are stored as they are (WACZ 1.1.1)."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress

@@ -4,8 +4,6 @@ WARC 1.1 (ISO 28500:2017). A `Record` is the content of a record; `member` makes
 it. Tests compare `member` with the output of FastWARC.
 """
 
-from __future__ import annotations
-
 import hashlib
 import struct
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The tables' columns in logs and Parquet files, and the values of rows as such columns."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime

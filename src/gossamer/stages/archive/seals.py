@@ -1,7 +1,5 @@
 """Seals: the recorded checksums of a crawl's index, by which its damage is found without Arrow."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Segments: the numbered journals of one kind, of which one grows at a time, and the names of tables' files."""
 
-from __future__ import annotations
-
 import re
 
 from gossamer.state.journals import Journal, Journals

@@ -5,8 +5,6 @@ find a page however a link to it was written. Case, `www.`, a trailing slash, us
 numbers do not count, arguments are sorted. No network, unlike some implementations, for odd addresses.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from functools import lru_cache

@@ -4,8 +4,6 @@ A member is a gzip member or a Zstandard frame; a file that is not packed is one
 read ahead, and what they unpack to, a piece at a time.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Literal, cast

@@ -1,7 +1,5 @@
 """The WARC archive: every reply as sent, with its request and metadata of the fetch."""
 
-from __future__ import annotations
-
 import uuid
 from datetime import UTC, datetime
 from functools import lru_cache, partial

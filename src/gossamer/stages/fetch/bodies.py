@@ -1,7 +1,5 @@
 """Bodies: bounds the memory of bodies in flight, and finds a body's media type by its name or its beginning."""
 
-from __future__ import annotations
-
 import errno
 import mimetypes
 import re

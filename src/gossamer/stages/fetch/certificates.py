@@ -1,7 +1,5 @@
 """Certificates: checks trusted certificates and client certificates before a request needs them."""
 
-from __future__ import annotations
-
 import ssl
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 bodies that are too large for memory.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Generator, Iterator
 from functools import partial

@@ -3,8 +3,6 @@
 The kernel reports how many bytes a connection has received, and how many are unread.
 """
 
-from __future__ import annotations
-
 import array
 import fcntl
 import socket

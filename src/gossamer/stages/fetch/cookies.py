@@ -1,7 +1,5 @@
 """Cookies: what servers set and what is sent back (RFC 6265bis), for one site at a time, and files of cookies."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime

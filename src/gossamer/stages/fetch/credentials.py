@@ -1,7 +1,5 @@
 """Credentials: header values that are sent only to some origins, and that no output shows."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Decoding: removes content codings, within limits on bytes and on ratio (RFC 9110, section 8.4.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Digest: answers to the challenges of digest authentication (RFC 7616)."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import re

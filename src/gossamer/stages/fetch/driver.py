@@ -7,8 +7,6 @@ bytes, for little content is paused and gets its turns from this module: one at 
 followed by a pause that is a multiple of the turn's duration.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter, deque
 from contextlib import suppress

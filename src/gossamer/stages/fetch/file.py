@@ -1,7 +1,5 @@
 """File: the protocol module for directories of this machine (RFC 8089). Off unless the configuration names roots."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import stat

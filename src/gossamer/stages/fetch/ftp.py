@@ -1,7 +1,5 @@
 """FTP: the protocol module for ftp and ftps, over libcurl (RFC 959, 2428, 4217, 1738 section 3.2), and its logins."""
 
-from __future__ import annotations
-
 import netrc
 import re
 from functools import partial

@@ -1,7 +1,5 @@
 """Gopher: the protocol module for gopher, over libcurl (RFC 1436; URLs: RFC 4266)."""
 
-from __future__ import annotations
-
 import re
 from typing import Final, NamedTuple
 

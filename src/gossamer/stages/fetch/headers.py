@@ -1,7 +1,5 @@
 """Headers: parses the head of a reply. Pure functions that raise for no input."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Settings: the options of libcurl that all requests have, also defaults that our promises depend on."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import pycurl

@@ -1,7 +1,5 @@
 """Announcements: the module that reads sitemaps and feeds."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import zlib

@@ -1,7 +1,5 @@
 """Audit: facts about a page's markup from which `gossamer check` tells its faults."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from urllib.parse import unquote

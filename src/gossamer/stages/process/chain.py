@@ -2,8 +2,6 @@
 are converted to the declared kinds, or left out with an error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain

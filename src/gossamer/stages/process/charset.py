@@ -1,7 +1,5 @@
 """Charset: the encoding of a page, as browsers find it (HTML standard, section 13.2.3; WHATWG Encoding)."""
 
-from __future__ import annotations
-
 import codecs
 import functools
 import pkgutil

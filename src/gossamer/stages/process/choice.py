@@ -1,7 +1,5 @@
 """Choice: built-in modules by name, the modules that a configuration selects, and where each runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 

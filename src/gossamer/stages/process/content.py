@@ -1,7 +1,5 @@
 """Content: the main content of a page, without navigation, as text or as Markdown."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ All are read within bounds of bytes unpacked and text kept; but for workbooks an
 XML that declares entities is not read. The column `document` says whether a file was read to its end.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 import zipfile

@@ -1,7 +1,5 @@
 """Elements: the tree of an XML document, for CSS and XPath, with names as it writes them (`entry`, `dc:creator`)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ Stylesheets name by `url()` and `@import` (CSS Syntax Level 3, sections 4.3.6 an
 `image-set()` (CSS Images Level 4, section 2.2). For replay of archived pages. Off unless `scope.embeds` asks for it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 

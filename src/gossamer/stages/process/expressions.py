@@ -1,7 +1,5 @@
 """Expressions: compiles selectors (CSS, XPath, JSONPath, regular expressions) and refuses those that may cost much."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache

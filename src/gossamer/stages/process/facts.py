@@ -1,7 +1,5 @@
 """Facts: metadata in a page's markup about its content: when it was published, by whom, under which license."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

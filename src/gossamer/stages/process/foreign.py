@@ -5,8 +5,6 @@ roots, the integration points, in which tags are HTML's again, and the tags that
 HTML within an integration point are not followed, so its end tag always ends it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

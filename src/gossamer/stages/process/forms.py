@@ -1,7 +1,5 @@
 """Forms: the fields of a form as a browser would send them, and whether a page shows something."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from hashlib import sha256

@@ -3,8 +3,6 @@
 Without the marks, a fraction or a power would be another number.
 """
 
-from __future__ import annotations
-
 import re
 
 DEPTH_MAX = 60

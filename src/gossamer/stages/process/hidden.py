@@ -4,8 +4,6 @@ docs/reference/processing.md lists what counts, what stays because a reader can 
 Linear, about 5 µs a KB. Elements end as the HTML standard has it, as far as their own content decides.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple

@@ -4,8 +4,6 @@ The tree is lexbor's. It costs about 5 µs per KB of ordinary markup, but grows 
 formatting multiplies nodes (50 KB of `<font size=N><p>`: 2 million nodes, 900 MB), so not every page gets a tree.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import cached_property

@@ -3,8 +3,6 @@
 GIF89a specification; ITU-T T.81 (JPEG), annex B; PNG third edition, with APNG; WebP container (RFC 9649).
 """
 
-from __future__ import annotations
-
 import struct
 from typing import BinaryIO, NamedTuple
 

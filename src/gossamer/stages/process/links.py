@@ -1,7 +1,5 @@
 """Links: a page's base address, and the links in its markup and its headers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice

@@ -6,8 +6,6 @@ NetWare, VMS, AS/400, OS/2, VShell, numbers as modes, EPLF (cr.yp.to/ftp/list/ep
 addresses: RFC 4266).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from typing import Final, Literal, NamedTuple

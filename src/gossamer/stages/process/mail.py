@@ -1,7 +1,5 @@
 """Mail: text and links of messages (RFC 5322, MIME) and of archives of them (mbox, RFC 4155), within bounds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from email import message_from_bytes
 from email.message import EmailMessage

@@ -1,7 +1,5 @@
 """Markdown: the kept part of a page as CommonMark with GFM's tables, strikethrough, task items and footnotes."""
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence

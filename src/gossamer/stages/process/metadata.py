@@ -3,8 +3,6 @@
 Open Graph, JSON-LD, canonical address, description, dates, license.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -6,8 +6,6 @@ with Python's and, only where that fails or yields a character that the standard
 build, and 10 ms for a page of 100 KB.
 """
 
-from __future__ import annotations
-
 import codecs
 import re
 import unicodedata

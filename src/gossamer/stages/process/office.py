@@ -1,7 +1,5 @@
 """Office: text of workbooks and of RTF files, by libraries that read a whole file, for separate processes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import IO

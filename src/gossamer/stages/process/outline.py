@@ -5,8 +5,6 @@ This pass builds no tree: it keeps a stack of open elements, closes each in orde
 cost is always linear in the page's length. Comments, scripts and form selections are left out.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from collections import defaultdict

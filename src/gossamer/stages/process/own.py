@@ -1,7 +1,5 @@
 """Own: makes a processing module from a function."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 

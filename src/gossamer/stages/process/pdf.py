@@ -1,7 +1,5 @@
 """Pdf: links, title and text of PDF files, by pypdf, in a separate process: a file may take minutes and gigabytes."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Iterator

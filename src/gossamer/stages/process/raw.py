@@ -1,7 +1,5 @@
 """Raw: elements whose content is text and no markup, and where they end."""
 
-from __future__ import annotations
-
 import re
 
 RAW = ("script", "style", "textarea", "xmp", "noembed", "title", "iframe")

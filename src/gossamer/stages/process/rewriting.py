@@ -4,8 +4,6 @@ A policy in each page (Content Security Policy Level 3) prevents the browser fro
 Scripts are not changed: their other requests fail.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Callable, Mapping

@@ -11,8 +11,6 @@ scan, as in the standard. It is also bounded, because 32 MB of the shortest tags
 below the page is ignored.
 """
 
-from __future__ import annotations
-
 import html
 import html.entities
 import re

@@ -1,7 +1,5 @@
 """Scripted: signals that a page, as its server sent it, lacks content that scripts would add."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

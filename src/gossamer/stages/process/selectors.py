@@ -5,8 +5,6 @@ interrupts, so the bounds are on the page and on the expression. Regular express
 Python code that the module's time limit interrupts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import cached_property
 from itertools import islice

@@ -1,7 +1,5 @@
 """Signals: features that distinguish main content from navigation, as one row of numbers a block."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Tables: cells of an HTML table in a grid, spanning ones included, and which tables only place things."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

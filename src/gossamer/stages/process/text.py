@@ -1,7 +1,5 @@
 """Text: a page's title, its plain text where that is wanted, and the links that are whole addresses in plain text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 

@@ -2,8 +2,6 @@
 rules of the HTML standard for elements by name, as far as an outline needs them.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from itertools import accumulate

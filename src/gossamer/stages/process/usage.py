@@ -4,8 +4,6 @@ Looks at headers by name and at elements that the links module has read anyway: 
 to a parser of statements.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import msgspec

@@ -4,8 +4,6 @@ For modules that need more of a page than `html.Markup` has. Like `scan`, its fa
 tokenizer of the HTML standard (section 13.2.5), is always linear, and ends after as many steps as `scan`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple

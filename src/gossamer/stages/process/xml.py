@@ -5,8 +5,6 @@ a document with a bare `&` or an entity of HTML is repaired and read once more, 
 entity declarations.
 """
 
-from __future__ import annotations
-
 import codecs
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Zones: the time zone at the end of a written time, in the spellings that Python's parsers do not know."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime, timedelta, timezone
 

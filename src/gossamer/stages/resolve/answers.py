@@ -3,8 +3,6 @@
 Separate from `lookup`, which loads c-ares, because most crawls of known hosts do not need that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Guard: which addresses a crawler must not contact, and why; and a resolver that enforces this."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final

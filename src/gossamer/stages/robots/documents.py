@@ -5,8 +5,6 @@ that cannot be fetched counts as empty. A license may be on another origin (RSL,
 requested if that origin's robots.txt allows it, and one copy serves all origins that refer to it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from xml.parsers import expat
 

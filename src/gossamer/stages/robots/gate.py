@@ -3,8 +3,6 @@
 Only decides: the ring fetches, the frontier waits, the store keeps the records.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Patterns: the paths of robots.txt rules, and which rule decides about a URL (RFC 9309, sections 2.2.2, 2.2.3)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Robots: every origin's robots.txt, kept in the shard's store and requested by prerequisite fetches."""
 
-from __future__ import annotations
-
 from gossamer.model.links import Prerequisite
 from gossamer.model.usage import Statement
 from gossamer.model.visits import Failure, Reply

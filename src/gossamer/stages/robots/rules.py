@@ -4,8 +4,6 @@ Where the standard leaves a choice, the interpretation with fewer requests is us
 these cases, and every difference from Google's parser.
 """
 
-from __future__ import annotations
-
 import codecs
 import re
 from collections.abc import Iterator, Sequence

@@ -6,8 +6,6 @@ found (true) or the address itself (false). The chain, the rules for queued URLs
 and the check of `docs/reference/scope.md`, which has an example of each filter, derive from these.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence

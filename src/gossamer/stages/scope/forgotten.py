@@ -4,8 +4,6 @@ A pattern is a host, a domain with all hosts under it (`.example.org`), or a reg
 elsewhere in the scope, or an address in which `*` matches any characters.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Hosts: a set of hosts and domains, for lists and options that name them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Pages: rejects media types and languages, by a URL's extension, a reply's header, and what a page declares."""
 
-from __future__ import annotations
-
 import mimetypes
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Roots: converts typed seeds to addresses, or explains faults; keeps what they and redirects bring into scope."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Final

@@ -10,8 +10,6 @@ A page whose address has a year far from the present counts as repeated content.
 `farms` applies the same test to the hosts of one site: a farm is a trap whose addresses differ in their host.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """Wards: hosts whose templates are watched: the pages of each template, and the evidence of those with many."""
 
-from __future__ import annotations
-
 import msgspec
 
 from gossamer.model.decodable import decodable

@@ -1,7 +1,5 @@
 """Bodies: content codings, framings, charsets, media types, embeds, and pages that are expensive to read."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 They are data (`declared.toml`).
 """
 
-from __future__ import annotations
-
 import pkgutil
 import tomllib
 from typing import Literal, NamedTuple

@@ -2,8 +2,6 @@
 addresses, and pages or addresses that only look equal.
 """
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterable
 from itertools import chain

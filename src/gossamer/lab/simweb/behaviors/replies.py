@@ -1,7 +1,5 @@
 """Replies: errors, redirects, walls, and servers that hang, flood, or speak another protocol than expected."""
 
-from __future__ import annotations
-
 from gossamer.lab.simweb.sheet import HTML, TEXT, Headers, Made, Manner, Mark, PagePlace, ServedAnswer, Sheet
 
 

@@ -4,8 +4,6 @@ The index and the good pages of a trap are in the truth; the endless pages (`/KI
 how few of them it fetches.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from urllib.parse import parse_qsl, urlencode
