@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gossamer.model.errors import ConfigError
@@ -108,6 +108,8 @@ def test_a_byte_order_mark_where_files_were_joined_is_no_part_of_a_seed() -> Non
     assert seed_url("\ufeffhttp://example.org/") == "http://example.org/"
 
 
+@example("`\x1e0")
+@example("a\x1e.txt")
 @given(st.text())
 def test_a_seed_is_an_address_or_a_word_about_it(text: str) -> None:
     try:

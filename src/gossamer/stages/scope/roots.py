@@ -93,9 +93,10 @@ def _suggestion(text: str) -> str:
         return f"a path cannot be crawled: {example}"
     if text[0] in "+-":
         return f"write options as words of their own, and filters as --include RE and --exclude RE; {example}"
-    if text[0] in _QUOTES and (bare := text.strip(_QUOTES)):
+    bare = text.strip(_QUOTES)
+    if text[0] in _QUOTES and bare and bare.isprintable():
         return f"leave the quotation marks out: {bare}"
-    if text.endswith(_LISTS) and "/" not in text:
+    if text.endswith(_LISTS) and "/" not in text and text.isprintable():
         return f"to read seeds from a file, write --seeds {text}"
     colonless = _COLONLESS(text)
     if colonless:
