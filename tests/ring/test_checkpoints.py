@@ -136,9 +136,9 @@ def test_a_crawl_goes_on_while_the_store_of_its_checkpoints_refuses(
     assert f"restored from {uri}" in restore_of([uri], tmp_path / "back")
 
 
-@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("is_stopped", [True, False])
 def test_a_stop_waits_for_the_last_checkpoint_for_a_bounded_time(
-    web: SimwebProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, told: bool
+    web: SimwebProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_stopped: bool
 ) -> None:
     """The store takes each file, but slowly: an end that was not ordered waits for it."""
     uri = f"file://{tmp_path}/elsewhere"
@@ -149,24 +149,24 @@ def test_a_stop_waits_for_the_last_checkpoint_for_a_bounded_time(
 
     async def slow(vault: Vault, shard: Shard) -> None:
         nonlocal was_cut
-        if told:
+        if is_stopped:
             crawler.stop()
         try:
-            await asyncio.sleep(1.0 if not told else 60.0)
+            await asyncio.sleep(1.0 if not is_stopped else 60.0)
         except asyncio.CancelledError:
             was_cut = True
             raise
         await save(vault, shard)
 
     monkeypatch.setattr(Vault, "save", slow)
-    if told:
+    if is_stopped:
         with pytest.raises(CrawlFailedError, match=r"could not be written to file:.*takes longer than 0 s; gossamer"):
             asyncio.run(crawler.run())
         monkeypatch.setattr(Vault, "save", save)
         assert asyncio.run(Crawler.resume(tmp_path / "crawl").run()) == "finished"
     else:
         assert asyncio.run(crawler.run()) == "finished"
-    assert was_cut is told
+    assert was_cut == is_stopped
     assert f"restored from {uri}" in restore_of([uri], tmp_path / "back")
 
 

@@ -359,6 +359,11 @@ def test_a_reply_without_a_type_is_read_by_its_content(tmp_path: Path, head: str
     assert capture(tmp_path, record(block=block)).reply().media_type == read_as
 
 
+def test_a_picture_that_is_sent_as_html_is_read_as_in_a_crawl(tmp_path: Path) -> None:
+    block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
+    assert capture(tmp_path, record(block=block)).reply().media_type == "image/png"
+
+
 def test_a_revisit_names_its_original(tmp_path: Path) -> None:
     about = {
         "WARC_Refers_To_Target_URI": "<http://a.example/old>",

@@ -20,7 +20,7 @@ SAME = Sketch(0, 0, 60, tuple(range(60)))
 
 
 def watch(farms: Farms, site: str = "farm.example", hosts: int = CLOSE_FROM_HOSTS) -> Farm:
-    """Fetch a page of so many hosts of a site, after its first; return the site as it is watched."""
+    """Fetch a page of each of `hosts` hosts of a site, after its first; return the site as it is watched."""
     found = [farms.note_page(named(f"http://h{number}.{site}/"), lambda: SAME) for number in range(HOSTS_FIRST + hosts)]
     farm = found[-1]
     assert farm is not None

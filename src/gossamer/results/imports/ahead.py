@@ -207,9 +207,9 @@ class Ahead:
         """There is a process for each processor, as far as half of the memory goes. There is none without `is_on`, and
         on a single processor, where passing the findings on costs a tenth of an import and gains nothing.
         """
-        each = processors()
+        cores = processors()
         places = config.memory.budget_bytes // 2 // PROCESS_BYTES
-        self._processes = min(each, places) if is_on and each > 1 else 0
+        self._processes = min(cores, places) if is_on and cores > 1 else 0
         self._pool = WorkerPool(
             (sys.executable, "-P", "-m", "gossamer.results.isolated", str(directory / FILE), "captures"),
             config.crawl.process_s_max, max(1, self._processes), STRETCHES_WAITING, child_environment(),

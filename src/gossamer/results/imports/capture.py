@@ -127,7 +127,7 @@ class Capture(msgspec.Struct, frozen=True, tag=True):
     def reply(self) -> Reply:
         """Return the capture as a reply to a request."""
         media_type, charset = content_type(self.headers)
-        if media_type != "text/html" and self.kind == "response":
+        if self.kind == "response":
             media_type = read_as(media_type, self.headers, self.body, self.file, self.url)
         return Reply(
             self.url, self.status, self.headers, self.body, self.ip, self.fetched_at, self.fetch_s,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gossamer.model.content_types import content_type
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
-from gossamer.stages.fetch.bodies import SIGNATURES, BodyMemory, read_as
+from gossamer.stages.fetch.bodies import BodyMemory, read_as
 from gossamer.stages.fetch.certificates import ca_file, check_trusted
 from gossamer.stages.fetch.connections import End
 from gossamer.stages.fetch.credentials import REDACTED, is_credential
@@ -460,9 +460,7 @@ def _reply(transfer: Transfer, at: Address, headers: Headers, truncated: str) ->
         request_body=request.body,
         truncated=truncated,
         head=transfer.raw_head if isinstance(transfer, TolerantTransfer) else b"",
-        media_type=media_type
-        if media_type == "text/html" and not body.startswith(SIGNATURES) and transfer.file is None
-        else read_as(media_type, head.headers, body, transfer.file, request.url),
+        media_type=read_as(media_type, head.headers, body, transfer.file, request.url),
         charset=charset,
         file=transfer.file,
         authenticated=any(is_credential(name) for name, _ in request.headers) if request.headers else False,

@@ -145,7 +145,7 @@ class LinkExtractor(TypedModule):
                 if len(some) == AT_ONCE:
                     yield
             findings.links.extend(links.take())
-        if page.body_bytes <= BARE_BYTES_MAX and _SHOWN.isdisjoint([one.link_type for one in findings.links]):
+        if page.body_bytes <= BARE_BYTES_MAX and _SHOWN.isdisjoint(one.link_type for one in findings.links):
             leads = _SCRIPT_LEADS.search(document.characters())
             if leads is not None and links is not None:
                 links.add("meta_refresh", (leads[1] or leads[2]).replace("\\/", "/"))
