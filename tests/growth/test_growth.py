@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import islice
 
 import pytest
 
-from tests.growth.measuring import BYTES_MAX, ENOUGH_S, EXPONENT_MAX, TRIES, Read, growth
+from tests.growth.measuring import BYTES_MAX, ENOUGH_S, EXPONENT_MAX, TRIES, Read, growth, is_linear
 from tests.growth.readers import READERS
 from tests.growth.shapes import Shape, shapes
 from tests.sampled import EVERY, FIRST
@@ -56,12 +57,34 @@ def test_a_quadratic_reader_is_found(pattern: bytes) -> None:
     tried = [Shape("slashes", b"x", b"/", b""), Shape("marks", b"", b"<!--", b""), Shape("digits", b"x", b"1", b"")]
     read = re.compile(pattern, re.DOTALL).findall
     # Other processes can hide the growth of one measurement, hardly of all.
-    assert any(len(faults(read, tried, bytes_max=16_384)) == 1 for _ in range(TRIES))
+    assert any(len(faults(read, tried, bytes_max=16_384, tries=2)) == 1 for _ in range(TRIES))
 
 
 def test_a_linear_reader_is_not() -> None:
     assert faults(bytes.split, [Shape("words", b"", b"a ", b"")]) == {}
     assert faults(re.compile(rb"[a-z]").findall, [Shape("letters", b"", b"a", b"")]) == {}
+
+
+def test_costs_of_two_sizes_are_compared() -> None:
+    read = re.compile(rb"x[0-9]+[0-9.]*;").findall
+    assert any(not is_linear(lambda size: partial(read, b"x" + b"0" * size), 1_000) for _ in range(TRIES))
+    runs = []
+    # The first runs of the large size are slow, as where another program disturbs them.
+    slow = iter([0.02, 0.02])
+
+    def prepare(size: int) -> Callable[[], object]:
+        def run() -> None:
+            runs.append(size)
+            end = time.thread_time() + (next(slow, 0.0) if size == 8 else 0.0)
+            while time.thread_time() < end:
+                pass
+
+        return run
+
+    assert is_linear(prepare, 1, factor=10.0)
+    assert runs == [1, 1, 1, 8, 8, 8]
+    assert is_linear(prepare, 1, factor=10.0)
+    assert runs[6:] == [1, 1, 1, 8]
 
 
 def test_one_slow_run_is_no_growth() -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from gossamer.model.pages import Findings, Page
 from gossamer.stages.process.embeds import BACKGROUNDS, EmbedExtractor, addresses, resources_in, srcset, with_addresses
 from gossamer.stages.process.options import ProcessOptions
+from tests.growth.measuring import is_linear
 
 D = "https://example.org/css/"
 
@@ -200,12 +201,4 @@ HOSTILE: dict[str, Callable[[int], object]] = {
 def test_cost_is_linear_whatever_is_written(case: str) -> None:
     """Eight times as much may take twenty times as long, for noise; the square would be sixty-four."""
 
-    def seconds(size: int) -> float:
-        spent = []
-        for _ in range(3):
-            started = time.process_time()
-            HOSTILE[case](size)
-            spent.append(time.process_time() - started)
-        return min(spent)
-
-    assert seconds(800_000) < 20 * max(seconds(100_000), 0.001)
+    assert is_linear(lambda size: partial(HOSTILE[case], size), 100_000, factor=20.0)

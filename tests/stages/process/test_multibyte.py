@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import codecs
 import hashlib
-import time
 from collections.abc import Iterator
+from functools import partial
 from urllib.parse import quote
 
 import pytest
@@ -16,6 +16,7 @@ from gossamer.stages.process.charset import _ENCODINGS, decode_body, to_utf8
 from gossamer.stages.process.multibyte import _BASES, CODEC, decode, encode
 from gossamer.url.join import Joiner
 from tests.chromium import launch_chromium
+from tests.growth.measuring import is_linear
 
 R = "\N{REPLACEMENT CHARACTER}"
 SINGLE_BYTES = bytes(range(0x80, 0x100))
@@ -157,10 +158,5 @@ def test_japanese_in_escapes_is_found_without_a_declaration() -> None:
 
 
 def test_the_exact_reading_costs_as_much_as_the_page_is_long() -> None:
-    def cost_s(body: bytes) -> float:
-        began = time.thread_time()
-        decode(body, "euc-jp")
-        return time.thread_time() - began
-
     body = b"\xad\xa1\xff" * 60_000
-    assert min(cost_s(body * 4) for _ in range(3)) < 12 * min(cost_s(body) for _ in range(3))
+    assert is_linear(lambda times: partial(decode, body * times, "euc-jp"), 1, times=4, factor=12.0)

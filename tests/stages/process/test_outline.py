@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import random
 import re
-import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -15,6 +14,7 @@ from gossamer.stages.process import outline, tokens
 from gossamer.stages.process.content import Markdown
 from gossamer.stages.process.outline import Outline, attributes, outline_of
 from gossamer.stages.process.tokens import VOID
+from tests.growth.measuring import is_linear
 
 from .test_content_modules import found
 
@@ -214,16 +214,8 @@ HOSTILE = {
 def test_a_hostile_page_costs_its_length(kind: str) -> None:
     """Eight times the page may cost eight times the work, with room for noise; a square would cost 64 times."""
 
-    def cost_s(n: int) -> float:
-        body, spent = HOSTILE[kind](n), []
-        for _ in range(3):
-            started = time.thread_time()
-            found(Markdown(), body)
-            spent.append(time.thread_time() - started)
-        return min(spent)
+    def prepare(n: int) -> Callable[[], object]:
+        body = HOSTILE[kind](n)
+        return lambda: found(Markdown(), body)
 
-    gc.disable()  # A collection costs what other tests have left in memory.
-    try:
-        assert cost_s(16_000) < 30 * max(cost_s(2_000), 0.004)
-    finally:
-        gc.enable()
+    assert is_linear(prepare, 2_000, floor_s=0.004)

@@ -1,7 +1,6 @@
 """The scan against the tree, and both against pages that mean ill."""
 
 import re
-import time
 from collections.abc import Callable
 
 import pytest
@@ -23,6 +22,7 @@ from gossamer.stages.process.scan import (
     attributes,
     reference_free,
 )
+from tests.growth.measuring import is_linear
 
 from .pages import SCAN, TREE, findings
 
@@ -218,18 +218,11 @@ HOSTILE: dict[str, Callable[[int], bytes]] = {
 def test_hostile_pages_cost_a_line(kind: str) -> None:
     """Eight times the page may cost eight times the work, with room for noise; a square would cost 64 times."""
 
-    def cost_s(n: int) -> float:
+    def prepare(n: int) -> Callable[[], object]:
         body = HOSTILE[kind](n)
-        spent = []
-        for _ in range(3):
-            started = time.process_time()
-            findings(body, TREE)
-            spent.append(time.process_time() - started)
-        return min(spent)
+        return lambda: findings(body, TREE)
 
-    n = 5_000
-    small = max(cost_s(n), 0.001)
-    assert cost_s(8 * n) < 30 * small
+    assert is_linear(prepare, 5_000)
 
 
 BOUNDED = {
@@ -256,16 +249,16 @@ BOUNDED = {
 def test_what_one_page_costs_is_bounded(kind: str) -> None:
     """A body of 32 MB may be all tags: beyond some number of them a page costs hardly more than its bytes."""
 
-    def cost_s(times: int) -> float:
+    def prepare(times: int) -> Callable[[], object]:
         body = (b"<q" if kind == "attributes" else b"<a href=first>z</a>") + BOUNDED[kind] * times
-        started = time.process_time()
-        found = findings(body, ProcessOptions())
-        spent_s = time.process_time() - started
-        assert kind == "attributes" or found.links[0].url.endswith("/first")
-        return spent_s
 
-    least_s = [min(cost_s(times) for _ in range(2)) for times in (150_000, 600_000)]
-    assert least_s[1] < 3 * max(least_s[0], 0.005)
+        def run() -> None:
+            found = findings(body, ProcessOptions())
+            assert kind == "attributes" or found.links[0].url.endswith("/first")
+
+        return run
+
+    assert is_linear(prepare, 150_000, times=4, factor=3.0, floor_s=0.005)
 
 
 def test_what_is_beyond_the_bounds_is_left() -> None:
