@@ -19,8 +19,8 @@ help:  ## show what can be made
 demo: $(VENV)/run.stamp  ## crawl a synthetic web on loopback, with progress and a report
 	$(BIN)/gossamer demo
 
-test: $(VENV)/dev.stamp  ## run the tests: they contact loopback only
-	sh .ci/in-memory $(BIN)/python -m pytest $(PARALLEL)
+test: $(VENV)/dev.stamp  ## run the tests, or those of MARKS: they contact loopback only
+	sh .ci/in-memory $(BIN)/python -m pytest $(PARALLEL) $(if $(MARKS),-m "$(MARKS)")
 
 debian: $(VENV)/dev.stamp  ## run the tests of what parses, and a crawl, with Debian's own Python
 	@sh .ci/debian $(or $(DEBIAN),/usr/bin/python3) $(or $(VENV_DEBIAN),.venv-debian)
