@@ -1,0 +1,52 @@
+"""Processor time of tests, with the children that they waited for: which take more than their marks say, and in all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+import pytest
+
+SPENT = "processor_s"
+"""Property of a test's report: seconds without those of its fixtures, which tests share."""
+LIGHT_S_MAX, HEAVY_S_MAX = 2.0, 4.0
+"""Of a test without the mark `heavy` or `acceptance`, and of one without `long`: twice what CONTRIBUTING.md says, for
+other programs slow a processor down.
+"""
+SHOWN_MAX = 20
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    began_s = sum(os.times()[:4])
+    try:
+        yield
+    finally:
+        item.user_properties.append((SPENT, sum(os.times()[:4]) - began_s))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = terminalreporter.stats.get("passed", [])
+    if lines := list(costs([one for one in reports if isinstance(one, pytest.TestReport)])):
+        terminalreporter.section("processor time")
+        for line in lines:
+            terminalreporter.line(line)
+
+
+def costs(reports: Iterable[pytest.TestReport]) -> Iterator[str]:
+    """Yield the sum, then the tests that cost more than their marks say: the most expensive first."""
+    spent = [(seconds, one) for one in reports for name, seconds in one.user_properties if name == SPENT]
+    if not spent:
+        return
+    yield f"{sum(seconds for seconds, _ in spent):.0f} s of {len(spent)} tests, without their fixtures"
+    dear = [(seconds, one) for seconds, one in spent if seconds > bound_s(one.keywords)]
+    for seconds, one in sorted(dear, key=lambda pair: pair[0], reverse=True)[:SHOWN_MAX]:
+        mark = "heavy" if bound_s(one.keywords) == LIGHT_S_MAX else "long"
+        yield f"{seconds:.1f} s, not marked {mark}: {one.nodeid}"
+
+
+def bound_s(marks: Iterable[str]) -> float:
+    """Return the processor time that a test with these marks may take."""
+    if "long" in marks:
+        return float("inf")
+    return HEAVY_S_MAX if {"heavy", "acceptance"} & set(marks) else LIGHT_S_MAX

@@ -1,0 +1,42 @@
+"""Processor time of tests: what is measured, and which tests are named."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import suppress
+
+import pytest
+
+from tests.costs import SPENT, costs, pytest_runtest_call
+
+
+def report(name: str, seconds: float, *marks: str) -> pytest.TestReport:
+    keywords = dict.fromkeys(marks, 1)
+    properties = [(SPENT, seconds), ("other", 9.0)]
+    return pytest.TestReport(name, ("", 0, ""), keywords, "passed", None, "call", user_properties=properties)
+
+
+def test_tests_that_cost_more_than_their_marks_say_are_named() -> None:
+    given = [
+        report("a", 1.9), report("b", 2.1), report("c", 2.1, "heavy"), report("d", 4.1, "heavy"),
+        report("e", 4.2, "acceptance"), report("f", 9.0, "heavy", "long"),
+    ]  # fmt: skip
+    assert list(costs(given)) == [
+        "23 s of 6 tests, without their fixtures",
+        "4.2 s, not marked long: e",
+        "4.1 s, not marked long: d",
+        "2.1 s, not marked heavy: b",
+    ]
+    assert list(costs([])) == []
+
+
+def test_children_count_too(request: pytest.FixtureRequest) -> None:
+    measuring = pytest_runtest_call(request.node)
+    next(measuring)
+    subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.2: pass"], check=True)
+    with suppress(StopIteration):
+        next(measuring)
+    name, seconds = request.node.user_properties.pop()
+    assert name == SPENT
+    assert seconds > 0.1  # The kernel counts hundredths.
