@@ -207,6 +207,7 @@ def kill(crawl: Crawl, victim: str) -> None:
     "Several shards", "A kill of any process of a crawl of several shards loses no page and archives none twice."
 )
 @pytest.mark.heavy
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("victims", [["shard"] * 3, ["child"] * 2, ["supervisor", "both"]], ids=lambda one: one[0])
 def test_a_kill_of_any_process_loses_no_page_and_repeats_few(victims: list[str], tmp_path: Path) -> None:

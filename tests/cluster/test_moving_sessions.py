@@ -58,6 +58,7 @@ def config_of(seeds: list[str], *sets: str) -> Config:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 @pytest.mark.promise("Operation", "A crawl logs in by form or token, and again when its session has ended.")
 @pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
 def test_a_site_with_logins_moves_while_its_sessions_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,6 +182,7 @@ class Placing(Shards):
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_running_shards_divide_their_requests(tmp_path: Path) -> None:
     web = SimwebOptions.plain(

@@ -95,6 +95,7 @@ def test_the_hosts_of_one_site_are_fetched_by_all_shards(tmp_path: Path) -> None
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_a_split_site_goes_on_with_another_number_of_shards(tmp_path: Path) -> None:
     """With hosts that wait for their site in the index of a shard that has them no more."""
     directory = tmp_path / "crawl"

@@ -56,7 +56,6 @@ def test_a_row_says_what_a_simulation_with_that_value_says(found: Sensitivity) -
 
 
 @pytest.mark.heavy
-@pytest.mark.heavy
 def test_where_hosts_run_dry_the_number_of_pages_decides_and_the_machines_do_not(found: Sensitivity) -> None:
     effect = {row.assumption: row.effect for row in found.rows}
     assert effect["politeness.delay_s_min"] > 3

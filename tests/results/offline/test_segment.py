@@ -61,15 +61,13 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(
-    "start", [0, 1, 8_191, 8_192, GROUP_ROWS - 1, GROUP_ROWS, GROUP_ROWS + 4_999, GROUP_ROWS + 5_000]
-)
-def test_reading_begins_anywhere(tmp_path: Path, start: int) -> None:
+def test_reading_begins_anywhere(tmp_path: Path) -> None:
     links = links_of(GROUP_ROWS + 5_000)
     written(tmp_path / "a.parquet", links)
     with closing(Segment(tmp_path / "a.parquet")) as segment:
-        found = [link for part in segment.links(start) for link in part.links]
-    assert found == links[start:]
+        for start in (0, 1, 8_191, 8_192, GROUP_ROWS - 1, GROUP_ROWS, GROUP_ROWS + 4_999, GROUP_ROWS + 5_000):
+            found = [link for part in segment.links(start) for link in part.links]
+            assert found == links[start:], start
 
 
 def test_anybody_can_ask_it_questions(tmp_path: Path) -> None:
