@@ -124,9 +124,11 @@ def test_a_stop_is_noticed_while_the_machines_of_an_interrupted_crawl_join(
         return []
 
     left: list[bool] = []
+    started: list[int] = []
     monkeypatch.setattr(engine, "prepare_to_join", lambda _: None)
     monkeypatch.setattr(joined, "connect", lambda *_: None)
-    monkeypatch.setattr(joined, "_actors", lambda *_: pytest.fail("nothing is to start"))
+    monkeypatch.setattr(joined, "_coordinator_actor", lambda *_: None)
+    monkeypatch.setattr(joined, "_shard_actor", lambda *_: started.append(1))
     monkeypatch.setattr(joined.ray, "nodes", no_machines)
     monkeypatch.setattr(joined.ray, "shutdown", lambda: left.append(True))
 
@@ -136,7 +138,7 @@ def test_a_stop_is_noticed_while_the_machines_of_an_interrupted_crawl_join(
         assert await crawler._start(plan) is None
 
     run(check())
-    assert (len(looks), left) == (2, [True])
+    assert (len(looks), started, left) == (2, [1], [True])  # The machine of shard 0 alone was expected.
 
 
 def test_another_token_than_that_of_the_cluster_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,6 +159,35 @@ def test_a_crawl_that_begins_does_not_wait_for_a_cluster(tmp_path: Path, run: Ru
             await crawler._start(await crawler._write_down())
 
     run(begin())
+
+
+def test_each_shard_starts_when_its_machine_joins_and_the_coordinator_at_once(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machines of an interrupted crawl come back one after the other; a start takes long on a busy one."""
+    from gossamer.cluster import ray as joined  # noqa: PLC0415 - other tests need no Ray
+
+    steps: list[str] = []
+
+    def nodes() -> list[dict[str, object]]:
+        steps.append("look")
+        there = ["10.0.0.3", "10.0.0.2"][: len(steps) // 2]
+        return [
+            {"NodeManagerAddress": one, "NodeID": one.replace(".", "0").ljust(56, "0"), "Alive": True} for one in there
+        ]
+
+    monkeypatch.setattr(joined, "connect", lambda *_: None)
+    monkeypatch.setattr(joined, "_coordinator_actor", lambda *_: steps.append("coordinator"))
+    monkeypatch.setattr(joined, "_shard_actor", lambda _, shard, *__: steps.append(f"shard {shard}"))
+    monkeypatch.setattr(joined.ray, "nodes", nodes)
+    kept = CoordinatorRecord(holders={0: "10.0.0.2-3f9a0c11/71-9.5", 1: "10.0.0.3-3f9a0c12/72-9.5"})
+
+    async def check() -> None:
+        plan = await resume(crawler_in(tmp_path / "crawl", 9), kept)
+        await asyncio.to_thread(joined.start, plan, ClusterOptions(), lambda: False)
+
+    run(check())
+    assert steps == ["coordinator", "look", "shard 1", "look", "shard 0"]
 
 
 async def resume(crawler: ClusterCrawler, kept: CoordinatorRecord) -> ClusterPlan:

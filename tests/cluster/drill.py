@@ -35,7 +35,7 @@ MACHINES = 3
 FAULTS = ("lost", "cut", "full", "headless", "shard", "keeper", "coordinator")
 SYSTEM = {
     "health_check_period_ms": 1_000, "health_check_timeout_ms": 3_000, "health_check_failure_threshold": 5,
-    "gcs_rpc_server_reconnect_timeout_s": 10,
+    "gcs_rpc_server_reconnect_timeout_s": 10, "raylet_liveness_self_check_interval_ms": 2_000,
 }  # fmt: skip
 """What docs/how-to/cluster.md has the head set."""
 LIMIT_S = 150.0

@@ -12,6 +12,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+import ray
 import ray.autoscaler
 import yaml
 from ray.scripts.scripts import start
@@ -22,6 +23,7 @@ from gossamer.config.presets import preset_values
 from gossamer.console.fleet import STOP_S_MAX
 from gossamer.lab.simulate.arguments import options_of
 from gossamer.stages.frontier.options import politeness
+from tests.cluster.drill import SYSTEM
 from tests.docs.test_pages import parse
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -146,6 +148,25 @@ def test_a_silent_machine_is_noticed_soon() -> None:
     for text in (given, " ".join(cluster["head_start_ray_commands"]), guide):
         for setting in ("period_ms=1000", "timeout_ms=3000", "failure_threshold=5"):
             assert f"RAY_health_check_{setting}" in text
+
+
+def test_a_machine_notices_soon_that_its_head_was_lost() -> None:
+    """Ray's own check, whether the head knows the machine, comes once a minute: ray-project/ray#34763."""
+    found = manifests("kuberay.yaml")
+    pods = [
+        found["RayCluster"]["spec"]["workerGroupSpecs"][0]["template"]["spec"],
+        found["Job"]["spec"]["template"]["spec"],
+    ]
+    given = [" ".join(f"{one['name']}={one.get('value')}" for one in pod["containers"][0]["env"]) for pod in pods]
+    cloud = " ".join(yaml.safe_load((DEPLOY / "ray-cluster.yaml").read_text())["worker_start_ray_commands"])
+    guide = (DEPLOY.parent / "docs/how-to/cluster.md").read_text()
+    unit = (DEPLOY / "gossamer-ray-worker.service").read_text()
+    raylet = (Path(ray.__file__).parent / "core/src/ray/raylet/raylet").read_bytes()
+    for name, value in (("gcs_rpc_server_reconnect_timeout_s", 10), ("raylet_liveness_self_check_interval_ms", 2_000)):
+        assert SYSTEM[name] == value
+        assert f"RAY_{name}".encode() in raylet
+        for text in (*given, cloud, guide, unit):
+            assert f"RAY_{name}={value}" in text
 
 
 def test_the_manifest_is_as_kuberay_wants_it() -> None:

@@ -54,8 +54,12 @@ class ShardActor:
         self._labels = {"crawl": Path(self._plan.directory).name, "shard": str(shard)}
         self._keeping: asyncio.Task[None] | None = None
 
+    async def begin(self) -> None:
+        """Start the shard, which waits for its lease."""
+        self._ensure_process()
+
     async def look(self, question: bytes) -> bytes:
-        """Answer a round's question. The first question, also after a restart, starts the shard."""
+        """Answer a round's question. After a restart by Ray, the first question starts the shard."""
         keeper = self._ensure_process()
         seen = await keeper.look(
             self._shard, self._node, decoded(question, type=Look), self._plan.answer_s_max

@@ -128,11 +128,8 @@ def start(plan: ClusterPlan, options: ClusterOptions, is_stopped: Callable[[], o
     namespace = f"gossamer-{os.getpid()}-{secrets.token_hex(4)}"
     connect(options, namespace)
     try:
-        there = _former_machines(plan, is_stopped) if options.placement == "spread" else {}
-        if plan.is_abrupt and is_stopped():
-            ray.shutdown()
-            return None
-        return RayEngine(*_actors(plan, namespace, options, there), options)
+        coordinator = _coordinator_actor(plan, namespace)
+        engine = RayEngine(coordinator, _start_shards(plan, namespace, options, is_stopped), options)
     except ray.exceptions.RayError as error:
         with suppress(Exception):
             ray.shutdown()
@@ -140,54 +137,68 @@ def start(plan: ClusterPlan, options: ClusterOptions, is_stopped: Callable[[], o
             f"Ray starts none of the crawl's processes ({_line(error)}); is every machine's RAY_AUTH_MODE the same, "
             f"here {os.environ.get('RAY_AUTH_MODE')}?"
         ) from error
+    if engine.shards:
+        return engine
+    engine.close()
+    return None
 
 
-def _actors(
-    plan: ClusterPlan, namespace: str, options: ClusterOptions, there: Mapping[int, str]
-) -> tuple[Any, list[Any]]:
-    """Start the coordinator on this machine, and the shards where Ray has resources for them, now or later."""
+def _coordinator_actor(plan: ClusterPlan, namespace: str) -> Any:
+    """Start the coordinator on this machine."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    text = encode(plan)
-    places = _places(plan, options, there)
-    keepers = [_shard_actor(text, shard, namespace, place, options) for shard, place in enumerate(places)]
     coordinating: Any = ray.remote(CoordinatorActor)
-    coordinator = coordinating.options(name="coordinator", num_cpus=0, scheduling_strategy=here, **COMMON).remote(
-        text, namespace
+    return coordinating.options(name="coordinator", num_cpus=0, scheduling_strategy=here, **COMMON).remote(
+        encode(plan), namespace
     )
-    return coordinator, keepers
+
+
+def _start_shards(
+    plan: ClusterPlan, namespace: str, options: ClusterOptions, is_stopped: Callable[[], object]
+) -> list[Any]:
+    """Start the shards where Ray has resources for them, now or later; none: the crawl was stopped meanwhile.
+
+    A shard begins on the machine that has its state on its disk. After the loss of the head that machine is about to
+    join again. To wait for it costs nothing: until a lease ends no other machine can take its shards.
+    """
+    text = encode(plan)
+    former = plan.former if options.placement == "spread" else {}
+    places = dict(enumerate(_places(plan, options)))
+    started: dict[int, Any] = {}
+    ends_at = steady_s() + (plan.tenure_s if plan.is_abrupt else 0.0)
+    while True:
+        waits = steady_s() < ends_at
+        nodes = ray.nodes()  # type: ignore[no-untyped-call]
+        there = {str(node["NodeManagerAddress"]): str(node["NodeID"]) for node in nodes if node["Alive"]}
+        for shard, place in list(places.items()):
+            if (machine := there.get(former.get(shard, ""))) is not None:
+                place = NodeAffinitySchedulingStrategy(machine, soft=True)
+            elif shard in former and waits:
+                continue
+            del places[shard]
+            started[shard] = _shard_actor(text, shard, namespace, place, options)
+        if not places:
+            return [started[shard] for shard in sorted(started)]
+        if is_stopped():
+            return []
+        pause(MACHINES_LOOK_S)
 
 
 def _shard_actor(plan: bytes, shard: int, namespace: str, place: Any, options: ClusterOptions) -> Any:
     keeping: Any = ray.remote(ShardActor)
     needs = {"num_cpus": options.cpus, "memory": options.memory_bytes or None, "resources": options.resources}
-    return keeping.options(name=shard_name(shard), scheduling_strategy=place, **needs, **COMMON).remote(
+    actor = keeping.options(name=shard_name(shard), scheduling_strategy=place, **needs, **COMMON).remote(
         plan, shard, namespace
     )
+    actor.begin.remote()  # While the coordinator starts.
+    return actor
 
 
-def _places(plan: ClusterPlan, options: ClusterOptions, there: Mapping[int, str]) -> list[Any]:
+def _places(plan: ClusterPlan, options: ClusterOptions) -> list[Any]:
     """Return Ray's placement of each shard. A placement group is reserved as a whole, and ends with this program."""
-    shards = plan.shards
     if options.placement == "spread":
-        return [
-            NodeAffinitySchedulingStrategy(there[shard], soft=True) if shard in there else "SPREAD"
-            for shard in range(shards)
-        ]
-    group = placement_group([options.ray_resources] * shards, strategy=options.placement.upper())
-    return [PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=shard) for shard in range(shards)]
-
-
-def _former_machines(plan: ClusterPlan, is_stopped: Callable[[], object]) -> dict[int, str]:
-    """Return the machines that have the state of shards on their disks, by shard. After the loss of the head they are
-    about to join again. To wait for them costs nothing: until a lease ends no other machine can take their shards.
-    """
-    ends_at = steady_s() + (plan.tenure_s if plan.is_abrupt else 0.0)
-    while True:
-        nodes = ray.nodes()  # type: ignore[no-untyped-call]
-        there = {str(node["NodeManagerAddress"]): str(node["NodeID"]) for node in nodes if node["Alive"]}
-        if set(plan.former.values()) <= set(there) or steady_s() >= ends_at or is_stopped():
-            return {shard: there[address] for shard, address in plan.former.items() if address in there}
-        pause(MACHINES_LOOK_S)
+        return ["SPREAD"] * plan.shards
+    group = placement_group([options.ray_resources] * plan.shards, strategy=options.placement.upper())
+    return [PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=shard) for shard in range(plan.shards)]
 
 
 def connect(options: ClusterOptions, namespace: str) -> None:
