@@ -115,8 +115,11 @@ class Use(NamedTuple):
 class Session:
     """The host's one session: the newest, until it ends."""
 
-    def __init__(self, seed: int) -> None:
-        self._expires_s = EXPIRES_S[seed % len(EXPIRES_S)]
+    def __init__(self, seed: int, delay_s: float) -> None:
+        """`delay_s` is the longest between two requests of the crawl: a session must outlast its login and some pages,
+        or no visit succeeds.
+        """
+        self._expires_s = max(EXPIRES_S[seed % len(EXPIRES_S)], 4.0 * delay_s)
         self._number = 0
         self._ends_at = 0.0
         self._used: list[Use] = []

@@ -136,7 +136,8 @@ class World:
         self.hosts_an_address = HOSTS_OF_SHARDS if is_crowded else HOSTS_AN_ADDRESS
         if not several:
             self.hosts_an_address = 1
-        self.session = Session(seed // LOGIN_ONE_IN) if is_slow and not seed % LOGIN_ONE_IN else None
+        needs_login = is_slow and not seed % LOGIN_ONE_IN
+        self.session = Session(seed // LOGIN_ONE_IN, self.address_delay_s) if needs_login else None
         """Where the pages of one host need one."""
         self.elapsed_s = 0.0
         self.steps = 0
