@@ -9,6 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gossamer.api.engine import MEMBER
@@ -49,10 +50,10 @@ async def main():
         line.send(said.LAST_WORDS, 1, b"a mistake of yours")
         await line.flush()
         os._exit(2)
-    if way == "full":
-        line.send(said.LAST_WORDS, 0, b"the disk is full")
+    if way in ("full", "trouble"):
+        line.send(said.LAST_WORDS, 0, b"the disk is full" if way == "full" else b"the disk fails")
         await line.flush()
-        os._exit(said.FULL_DISK)
+        os._exit(said.TROUBLE)
     if way.startswith("signal "):
         os.kill(os.getpid(), int(way.split()[1]))
     if way == "hang":
@@ -77,7 +78,11 @@ asyncio.run(main())
 
 
 def keeper_of(
-    tmp_path: Path, *ways: str, carry: Callable[[int, bytes], Awaitable[bool]] | None = None, silent_s_max: float = 60.0
+    tmp_path: Path,
+    *ways: str,
+    carry: Callable[[int, bytes], Awaitable[bool]] | None = None,
+    silent_s_max: float = 60.0,
+    is_lone: bool = False,
 ) -> ShardProcess:
     ShardSlots(tmp_path).close()
 
@@ -88,7 +93,7 @@ def keeper_of(
         return False
 
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    start = ShardStart([sys.executable, "-c", CHILD], job, environment, tmp_path, 0.3, silent_s_max)
+    start = ShardStart([sys.executable, "-c", CHILD], job, environment, tmp_path, 0.3, silent_s_max, is_lone)
     return ShardProcess(start, carry or nowhere, WallClock())
 
 
@@ -155,6 +160,31 @@ def test_a_process_that_does_not_answer_is_ended_and_starts_again(tmp_path: Path
     assert ShardSlots(tmp_path).take_suspects() == []
 
 
+def test_a_process_that_cannot_be_killed_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It hangs in the system on a disk that has failed, for which a stopped one stands that nothing kills."""
+    monkeypatch.setattr(shard_process, "UNKILLABLE_S", 0.2)
+    monkeypatch.setattr(shard_process, "AGAIN_S", 0.1)
+
+    async def run() -> None:
+        keeper = keeper_of(tmp_path, "serve", "serve", silent_s_max=0.2)
+        keeping = asyncio.create_task(keeper.run())
+        await until_answered(keeper)
+        hung = keeper._process
+        assert hung is not None
+        monkeypatch.setattr(hung, "kill", lambda: None)
+        assert await keeper.ask({"verb": "stop"}, 30.0) is None
+        await until_answered(keeper)
+        assert hung.poll() is None
+        why = "its process does not end although it was killed: its disk hangs"
+        assert keeper.notes[0] == f"{why}; it is started again every 0 s, and the other shards go on"
+        await keeper.ask({"verb": "end"}, 5.0)
+        await keeping
+        os.kill(hung.pid, 9)
+        hung.wait()
+
+    asyncio.run(run())
+
+
 def test_a_process_may_take_long_to_start(tmp_path: Path) -> None:
     async def run() -> None:
         keeper = keeper_of(tmp_path, "serve", silent_s_max=0.0)
@@ -168,13 +198,52 @@ def test_a_process_may_take_long_to_start(tmp_path: Path) -> None:
 
 @pytest.mark.heavy
 def test_deaths_without_progress_end_and_those_with_progress_do_not(tmp_path: Path) -> None:
-    keeper = keeper_of(tmp_path, "signal 6")
+    keeper = keeper_of(tmp_path, "signal 6", is_lone=True)
     asyncio.run(keeper.run())
     assert (keeper.state, keeper.deaths) == ("failed", RESTARTS_MAX + 1)
     (tmp_path / "other").mkdir()
     lasting = keeper_of(tmp_path / "other", *["commit signal 6"] * (RESTARTS_MAX + 3), "end")
     asyncio.run(lasting.run())
     assert (lasting.state, lasting.deaths) == ("done", RESTARTS_MAX + 3)
+
+
+@pytest.mark.heavy
+@pytest.mark.promise(
+    "Several shards", "A shard of a cluster that dies again and again, or cannot begin, does not end the crawl."
+)
+@pytest.mark.parametrize(
+    ("lives", "why"),
+    [
+        (["signal 6"] * (RESTARTS_MAX + 1), "its process died of SIGABRT, for the 6th time without progress"),
+        (["trouble"], "the disk fails"),
+        (["no program"], "its process cannot be started ([Errno 2] No such file or directory: 'no program')"),
+    ],
+)  # fmt: skip
+def test_a_shard_that_fails_on_a_cluster_is_shown_and_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lives: list[str], why: str
+) -> None:
+    monkeypatch.setattr(shard_process, "AGAIN_S", 0.5)
+
+    async def run() -> None:
+        keeper = keeper_of(tmp_path, *lives, "serve")
+        if lives == ["no program"]:
+            command = keeper._start.command
+            keeper._start = msgspec.structs.replace(keeper._start, command=["no program"])
+        keeping = asyncio.create_task(keeper.run())
+        while keeper.state != "failing":  # noqa: ASYNC110 - a process of its own ends
+            await asyncio.sleep(0.01)
+        seen = await keeper.look(1, "node", Look(orders=Orders()), 5.0)
+        assert (seen.state, seen.failure, seen.holder) == ("failing", why, "")
+        if lives == ["no program"]:
+            keeper._start = msgspec.structs.replace(keeper._start, command=command)
+        await until_answered(keeper)
+        seen = await keeper.look(1, "node", Look(orders=Orders()), 5.0)
+        assert (seen.state, seen.failure) == ("running", "")
+        await keeper.ask({"verb": "end"}, 5.0)
+        await keeping
+        assert keeper.state == "done"
+
+    asyncio.run(run())
 
 
 def test_a_mistake_of_the_operators_is_not_tried_again(tmp_path: Path) -> None:
@@ -189,7 +258,7 @@ def test_a_mistake_of_the_operators_is_not_tried_again(tmp_path: Path) -> None:
 def test_a_shard_whose_disk_is_full_is_started_again_until_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shard_process, "ROOM_S", 0.01)
+    monkeypatch.setattr(shard_process, "AGAIN_S", 0.01)
     keeper = keeper_of(tmp_path, *["full"] * (RESTARTS_MAX + 3), "end")
     asyncio.run(keeper.run())
     assert (keeper.state, keeper.failure, keeper.deaths) == ("done", "", 0)
@@ -197,14 +266,14 @@ def test_a_shard_whose_disk_is_full_is_started_again_until_there_is_room(
 
 
 def test_a_crawl_can_be_stopped_while_a_shard_waits_for_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shard_process, "ROOM_S", 0.01)
+    monkeypatch.setattr(shard_process, "AGAIN_S", 0.01)
 
     async def run() -> None:
         keeper = keeper_of(tmp_path, "full")
         keeping = asyncio.create_task(keeper.run())
         while not keeper.notes:  # noqa: ASYNC110 - a process of its own ends
             await asyncio.sleep(0.01)
-        assert (await keeper.look(1, "node", Look(orders=Orders()), 5.0)).state == "starting"
+        assert (await keeper.look(1, "node", Look(orders=Orders()), 5.0)).state == "failing"
         await keeper.look(1, "node", Look(orders=Orders(end="stopped")), 5.0)
         await keeping
         assert keeper.state == "done"

@@ -9,7 +9,16 @@ from msgspec import UNSET
 
 from gossamer.api.metrics import metrics_of
 from gossamer.cli.status_view import status_text
-from gossamer.cluster.coordination import ARRIVE_S_MAX, SILENT_S, Coordination, CoordinatorRecord, Limits, ShardAnswer
+from gossamer.cluster.coordination import (
+    ARRIVE_S_MAX,
+    AVOID_S,
+    FAILING_S,
+    SILENT_S,
+    Coordination,
+    CoordinatorRecord,
+    Limits,
+    ShardAnswer,
+)
 from gossamer.cluster.coordinator import QUICK_ROUND_S
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import ShardReport
@@ -94,6 +103,8 @@ class Crawl:
             report = ShardReport(shard=shard, opening=1, passive=False, activity=1) if state == "running" else None
             node = holder.partition("/")[0]
             held = {"holder": holder, "renews": state == "running", "saves": self.saves}
+            if state == "failing":
+                held |= {"holder": "", "failure": "the disk fails"}
             answers.append(ShardAnswer(shard=shard, state=state, node=node, report=report, **held))  # type: ignore[arg-type]
         self.coordination.took(answers, self.now)
 
@@ -195,6 +206,53 @@ def test_a_shard_that_fails_where_it_ran_or_began_or_on_all_machines_ends_the_cr
     crawl.coordination.room = {"b": 9}
     crawl.take(s0="running@b/0", s1="failed@b/2")
     assert crawl.coordination.kept.end == "stopped"
+
+
+def test_a_shard_that_fails_for_some_time_goes_on_elsewhere_and_its_machine_is_avoided() -> None:
+    crawl = Crawl()
+    coordination = crawl.coordination
+    crawl.take(s0="running@a/0", s1="running@a/1")
+    rounds = int(FAILING_S / ROUND_S)
+    for number in range(rounds):
+        state = "starting" if number % 20 == 19 else "failing"  # It is started again every 10 s.
+        crawl.take(s0="running@a/0", s1=f"{state}@a/2")
+        assert (coordination.departed, coordination.kept.end) == ([], "")
+    crawl.take(s0="running@a/0", s1="failing@a/2")
+    assert coordination.departed == [(1, "b")]
+    assert coordination.take_notes()[-1] == "shard 1: the disk fails; it goes on elsewhere from its last checkpoint"
+    coordination.arrive(1)
+    crawl.take(s0="running@a/0", s1="starting@b/3")
+    assert coordination.look(1).granted is not None  # Its former process had ended.
+    for _ in range(3 * ROUNDS_MIN):
+        crawl.take(s0="running@b/0", s1="running@b/3")
+    assert not coordination.leaving
+    crawl.now += AVOID_S
+    for _ in range(ROUNDS_MIN):
+        crawl.take(s0="running@b/0", s1="running@b/3")
+    assert coordination.leaving == {1: "a"}
+
+
+def test_a_shard_that_fails_is_shown_with_its_reason_until_it_runs() -> None:
+    crawl = Crawl()
+    coordination = crawl.coordination
+    coordination.room = {"a": 9}
+    crawl.take(s0="running@a/0", s1="running@a/1")
+    for _ in range(3 * int(FAILING_S / ROUND_S)):
+        crawl.take(s0="running@a/0", s1="failing@a/1")
+    assert (coordination.departed, coordination.kept.end, coordination.failure) == ([], "", ("", False))
+    status = read_status(coordination.status())
+    assert status.warnings == ["shard 1 fails: the disk fails"]
+    text = status_text(status)
+    assert "1: failing, 0 pages, 0 queued, 0.0/s, for 90 s" in text
+    assert 'gossamer_failing_seconds{shard="1"} 89.5' in metrics_of(coordination.status()).decode()
+    crawl.take(s0="running@a/0", s1="running@a/2")
+    status = read_status(coordination.status())
+    assert status.warnings == []
+    assert status.shards[1].failing_s is UNSET  # type: ignore[index]
+    crawl.take(s0="running@a/0", s1="failing@a/2")
+    coordination.end("stopped")
+    crawl.take(s0="done@a/0", s1="done@a/2")
+    assert (coordination.is_over, coordination.failure) == (True, ("", False))
 
 
 def test_no_shard_moves_while_one_cannot_write_checkpoints() -> None:

@@ -2,11 +2,12 @@
 
 `python -m gossamer.api.member` reads its job on standard input. It exits with 0 when the coordinator has ended the
 crawl and everything is saved, with 2 after a mistake of the operator, with 1 after an internal error, with
-`FULL_DISK` when its machine, one of several, has no room on its disk, and with `TENURE_LOST` when its lease of the
-shard expires: another process may have the shard by then.
+`TROUBLE` when its machine, one of several, cannot run it now, with `DAMAGED` when its next start must restore its
+state, and with `TENURE_LOST` when its lease of the shard expires: another process may have the shard by then.
 """
 
 import asyncio
+import errno
 import faulthandler
 import os
 import signal
@@ -20,7 +21,7 @@ import msgspec
 
 from gossamer.api.crawler import Crawler
 from gossamer.api.engine import without_limits
-from gossamer.api.restoring import vault_of
+from gossamer.api.restoring import CLAIM, vault_of
 from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home
 from gossamer.assembly.values import Shard
@@ -35,16 +36,18 @@ from gossamer.config.secret import holds_secrets
 from gossamer.engine.control import Verb, run_verb
 from gossamer.engine.logs import log_crash
 from gossamer.engine.shard import first_of
-from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError
+from gossamer.model.errors import DISK_ERRORS, ComponentFailedError, ConfigError, CrawlFailedError, DamagedError
 from gossamer.model.product import __version__
 from gossamer.world.clock import WallClock
-from gossamer.world.files import NO_ROOM, unwritable, write_whole
+from gossamer.world.files import unwritable, write_whole
 from gossamer.world.loop import calm_collector, loop_factory
 from gossamer.world.process import DirectoryLock, die_with_parent
 
 FAILED = 1
 REFUSED = 2
 TENURE_LOST = 75
+TROUBLES = DISK_ERRORS | {errno.EBUSY}
+"""Errors for which a machine cannot run a shard now, and another one could."""
 TENURE_LOOK_S = 0.1
 SEND_S = 0.1
 """Longest interval of checks for frames to send: unconfirmed batches become due again."""
@@ -89,7 +92,7 @@ class ClusterMember(Crawler):
         await self._line.flush()
 
     async def _assemble(self) -> Shard:
-        lock = await self._lock_directory(self._home.state, LOCK_S_MAX)
+        lock = await self._lock_state()
         self._is_locked = True
         while not self._tenure.holds(self._clock.now()):  # noqa: ASYNC110 - time ends it as well as a message
             await asyncio.sleep(WAIT_S)
@@ -105,6 +108,25 @@ class ClusterMember(Crawler):
         assert shard.membership is not None
         shard.ring.loop.may_begin = self._tenure.holds
         return shard
+
+    async def _lock_state(self) -> DirectoryLock:
+        """Return the lock of the shard's state. Raises OSError: this machine, one of several, cannot run it now."""
+        try:
+            # By the end of this wait the lease of a process that hangs in the system, and keeps the lock, has expired.
+            return await self._lock_directory(self._home.state, LOCK_S_MAX + self._job.tenure_s)
+        except ConfigError as error:
+            cause = error.__cause__
+            if isinstance(cause, OSError) and cause.errno in DISK_ERRORS:
+                raise cause from None
+            if cause is not None or self._job.node == HERE:
+                raise
+            held = f"{self._home.state} is held by an earlier process of the shard, which does not end"
+            raise OSError(errno.EBUSY, held) from error
+
+    def restores_state(self) -> bool:
+        """Have the next start restore the shard's state, which is damaged. False: it makes no checkpoints."""
+        (self._home.state / CLAIM).unlink(missing_ok=True)
+        return bool(self.config.state.checkpoint_uri)
 
     def _write_config(self, config: Config) -> None:
         """Do nothing: the process that runs the whole crawl writes the file, which has the limits of all shards."""
@@ -210,7 +232,15 @@ async def _crawl(job: ShardJob) -> int:
                 f"the crawl runs with gossamer {job.version}, and machine {job.node} has {__version__}; install the "
                 "same version on all machines"
             )
-        await ClusterMember(job, line).crawl()
+        member = ClusterMember(job, line)
+        try:
+            await member.crawl()
+        except DamagedError as error:
+            if not member.restores_state():
+                raise
+            line.send(said.LAST_WORDS, 0, str(error).partition(";")[0].encode())
+            await line.flush()
+            return said.DAMAGED
     except ConfigError as error:
         line.send(said.LAST_WORDS, 1, str(error).encode())
         await line.flush()
@@ -218,8 +248,8 @@ async def _crawl(job: ShardJob) -> int:
     except Exception as error:  # noqa: BLE001 - sent to the parent
         line.send(said.LAST_WORDS, 0, _log_error(error, Path(job.directory)).encode())
         await line.flush()
-        is_full = isinstance(error, OSError) and error.errno in NO_ROOM
-        return said.FULL_DISK if is_full and job.node != HERE else FAILED
+        is_trouble = isinstance(error, OSError) and error.errno in TROUBLES
+        return said.TROUBLE if is_trouble and job.node != HERE else FAILED
     return 0
 
 
@@ -229,8 +259,8 @@ def _log_error(error: Exception, directory: Path) -> str:
     if isinstance(error, CrawlFailedError) and not is_component:
         return str(error)
     line = f"{type(error).__name__}: {error}"
-    if isinstance(error, OSError) and error.errno in NO_ROOM:
-        return unwritable(error, directory)
+    if isinstance(error, OSError) and error.errno in TROUBLES:
+        return str(error.strerror) if error.errno == errno.EBUSY else unwritable(error, directory)
     log_crash(error, directory)
     if is_component:
         return str(error)

@@ -109,6 +109,8 @@ def _shard_counts(one: ShardHealth) -> str:
     ]
     if one.heard_s is not UNSET:
         parts.append(f"as of {one.heard_s:.0f} s ago")
+    if one.failing_s is not UNSET:
+        parts.append(f"for {one.failing_s:.0f} s")
     if one.idle:
         parts.append("idle (no URLs)")
     if one.deaths:

@@ -29,6 +29,8 @@ STATES = ("failed", "starting", "running", "stopping", "paused", "stopped", "fin
 TRAPS_SHOWN_MAX = 100
 SILENT = "silent"
 """State of a shard that does not answer; its other values are those of its last answer."""
+FAILING = "failing"
+"""State of a shard whose process dies again and again, or cannot begin; the same."""
 IDLE_ATTEMPTS_MIN = 10
 """Attempts of the whole crawl after which a shard without URLs counts as idle."""
 SPLIT_HOSTS = 6
@@ -71,7 +73,8 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
         known = [value for status in statuses if (value := status.get(key)) is not None]
         if key not in OPTIONAL or any(key in status for status in statuses):
             found[key] = max(map(_number, known)) if known else 0 if key in _ZERO else None
-    states = [str(status.get("state", "")).replace(SILENT, "running") for status in statuses]
+    shown = {SILENT: "running", FAILING: "running"}  # The crawl goes on.
+    states = [shown.get(state := str(status.get("state", "")), state) for status in statuses]
     found["state"] = next((state for state in STATES if state in states), states[0] if states else "")
     ends = {str(status.get("ended", "")) for status in statuses}
     found["ended"] = ends.pop() if len(ends) == 1 else ""
@@ -119,7 +122,7 @@ def brief(number: int, status: Status) -> dict[str, object]:
     """Return the fields of one shard that the status lists beside the sums."""
     keys = (
         "state", "pages", "queued", "in_flight", "pages_s", "wire_bytes", "runs", "node", "deaths", "restored",
-        "heard_s",
+        "heard_s", "failing_s", "failure",
     )  # fmt: skip
     health = next((one for one in _list(status.get("shards")) if isinstance(one, Mapping)), {})
     return {

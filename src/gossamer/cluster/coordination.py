@@ -17,7 +17,7 @@ from typing import Literal
 
 import msgspec
 
-from gossamer.cluster.aggregate import SILENT, machines_of, whole
+from gossamer.cluster.aggregate import FAILING, SILENT, machines_of, whole
 from gossamer.cluster.balance import Balance, Uneven
 from gossamer.cluster.moves import Moves, MovesRecord
 from gossamer.cluster.partitions import PartitionMap
@@ -97,6 +97,10 @@ SILENT_S = 10.0
 """Time without an answer after which a shard is shown as silent: longer than a stalled process's parent takes."""
 ARRIVE_S_MAX = 60.0
 """Time in which Ray must start a shard on the machine to which it moves; then that machine is avoided."""
+FAILING_S = 30.0
+"""Time for which a shard must fail before it continues on another machine, from its last checkpoint."""
+AVOID_S = 3_600.0
+"""Time for which no shard moves to a machine on which one has failed."""
 UNLIMITED = 1 << 62
 """Pages of a crawl whose limit was removed."""
 
@@ -154,7 +158,7 @@ class ShardAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of a shard, or of its parent process for it."""
 
     shard: int
-    state: Literal["starting", "running", "done", "failed", "refused"]
+    state: Literal["starting", "running", "failing", "done", "failed", "refused"]
     node: str = ""
     holder: str = ""
     """The process that holds the shard: `MACHINE/…`."""
@@ -225,8 +229,10 @@ class Coordination:
         self._arrivals: dict[int, tuple[float, str]] = {}
         """When each shard that moved was started on its new machine, until it answers from there."""
         self._stranded: set[int] = set()
-        self._avoided: set[str] = set()
-        """Machines on which a shard that moved did not begin."""
+        self._failing: dict[int, float] = {}
+        """Since when shards fail: their processes die, or cannot begin."""
+        self._avoided: dict[str, float] = {}
+        """Machines on which a shard failed, or did not begin, and until when no shard moves there."""
         self._ran_on: dict[int, str] = {}
         """The machine on which each shard ran last."""
         self._securing = False
@@ -345,6 +351,7 @@ class Coordination:
         if self.seen[shard].state == "done":
             self._tenancy.release(shard)
         self._stranded.discard(shard)
+        self._failing.pop(shard, None)
         self.seen[shard] = msgspec.structs.replace(self.seen[shard], state="starting", report=None)
         self._heard_at[shard] = self._now
         if machine := self.leaving.pop(shard, ""):
@@ -391,6 +398,9 @@ class Coordination:
                 continue
             state = answer.status.get("state", "starting") if answer.state != "starting" else "starting"
             status = {**answer.status, "state": state, "node": answer.node, "deaths": answer.deaths}
+            if (since := self._failing.get(shard)) is not None:
+                status |= {"state": FAILING, "failing_s": self._now - since, "failure": answer.failure, "in_flight": 0}
+                status |= {"pages_s": 0.0, "bytes_s": 0.0, "warnings": [f"shard {shard} fails: {answer.failure}"]}
             if (silent_s := self.silent_s(shard)) is not None:
                 status |= {"state": SILENT, "heard_s": silent_s, "in_flight": 0}
                 status |= {"pages_s": 0.0, "bytes_s": 0.0}
@@ -425,7 +435,10 @@ class Coordination:
             self.leaving.pop(answer.shard, "")
         if answer.state == "running":
             self._ran_on[answer.shard] = answer.node
-        if answer.state in ("failed", "refused") and self._goes_elsewhere(answer):
+            self._failing.pop(answer.shard, None)
+        if answer.state == "failing":
+            self._failing.setdefault(answer.shard, self._now)
+        if answer.state in ("failing", "failed", "refused") and self._goes_elsewhere(answer):
             if old is not None and old.state != "done":
                 self.notes.append(f"{prefix}{answer.failure}; it goes on elsewhere from its last checkpoint")
             answer = msgspec.structs.replace(answer, state="done")
@@ -435,20 +448,29 @@ class Coordination:
             self.kept.end = self.kept.end or "stopped"
 
     def _goes_elsewhere(self, answer: ShardAnswer) -> bool:
-        """Say whether a shard that failed does not end the crawl: it was to leave its machine, and could not write its
-        last checkpoint, or it has just come to the machine, which may lack what others have, and is avoided.
+        """Say whether a shard that failed continues on another machine: it was to leave its own, and could not write
+        its last checkpoint; or it has just come there, and that machine may lack what others have; or it has failed
+        there for some time. The machine is then avoided.
         """
         shard = answer.shard
         here = answer.node
         if self.kept.end or self.spreading is None:
             return False
-        if shard not in self.leaving and here not in self._avoided and self._ran_on.get(shard, here) != here:
-            self._avoided.add(here)
+        if answer.state == "failing":
+            gives_up = self._now - self._failing[shard] >= FAILING_S
+        else:
+            gives_up = here not in self._avoided and self._ran_on.get(shard, here) != here
+        if shard not in self.leaving and gives_up:
+            self._avoided[here] = self._now + AVOID_S
             held = Counter(one.node for one in self.seen.values())
-            others = [machine for machine, room in self.room.items() if room and machine not in self._avoided]
-            if others:
+            if others := [machine for machine, room in self._usable().items() if held[machine] < room]:
                 self.leaving[shard] = min(others, key=lambda machine: (held[machine], machine))
         return shard in self.leaving
+
+    def _usable(self) -> dict[str, int]:
+        """Return for how many shards each machine has room, without those that are avoided."""
+        self._avoided = {machine: until for machine, until in self._avoided.items() if until > self._now}
+        return {machine: count for machine, count in self.room.items() if machine not in self._avoided}
 
     def _note_silence(self) -> None:
         """Note which shards do not answer: their machine is lost, cut off, or stalled."""
@@ -551,8 +573,7 @@ class Coordination:
             spreading.forget()
             return
         machines = {shard: answer.node for shard, answer in self.seen.items()}
-        room = {machine: count for machine, count in self.room.items() if machine not in self._avoided}
-        if (found := spreading.take_round(machines, room, self._now)) is not None:
+        if (found := spreading.take_round(machines, self._usable(), self._now)) is not None:
             self.leaving[found.shard] = found.to
             self.notes.append(
                 f"shard {found.shard} moves from machine {found.sender[:8]}, which has most shards, to "
@@ -567,7 +588,7 @@ class Coordination:
                 continue
             del self._arrivals[shard]
             if not is_heard:
-                self._avoided.add(machine)
+                self._avoided[machine] = self._now + AVOID_S
                 self._stranded.add(shard)
                 self.notes.append(f"shard {shard} does not start on machine {machine[:8]}: it goes to another one")
 

@@ -18,7 +18,7 @@ from gossamer.world.clock import WallClock
 from gossamer.world.loop import loop_factory
 
 START_AGAIN_S = 1.0
-"""Wait after a shard's process could not be started, or the coordinator has failed."""
+"""Wait after the coordinator has failed."""
 CALL_S_MAX = 10.0
 """Longest wait for the coordinator, which may wait for the disk."""
 Answer = TypeVar("Answer")
@@ -120,16 +120,7 @@ class LocalEngine:
         for shard in range(len(self.shards), shards):
             process = ShardProcess(start_of(plan, shard, HERE), partial(self._carry, shard), WallClock())
             self.shards.append(process)
-            self._tasks.append(asyncio.create_task(self._keep(process)))
-
-    async def _keep(self, process: ShardProcess) -> None:
-        """Run a shard to its end. The system may be short of processes for a while."""
-        while True:
-            try:
-                return await process.run()
-            except OSError as error:
-                process.notes.append(f"its process cannot be started ({error}); it is tried again")
-                await asyncio.sleep(START_AGAIN_S)
+            self._tasks.append(asyncio.create_task(process.run()))
 
     async def _carry(self, sender: int, to: int, frame: bytes) -> bool:
         return to < len(self.shards) and self.shards[to].deliver(sender, frame)

@@ -23,7 +23,7 @@ from typing import Literal, Self, cast
 import msgspec
 
 from gossamer.cluster.coordination import Look, ShardAnswer
-from gossamer.cluster.job import ClusterPlan, ShardJob, encode
+from gossamer.cluster.job import HERE, ClusterPlan, ShardJob, encode
 from gossamer.state import slots
 from gossamer.world.allocators import FRUGAL
 from gossamer.world.clock import Clock
@@ -33,12 +33,18 @@ from gossamer.world.process import child_environment
 WATCH_S = 0.5
 REAP_S = 0.01
 """Interval of looks at a process that has closed its line, and so is about to end."""
-FULL_DISK = 76
-"""Exit status of a shard whose disk is full: it is started again until there is room."""
-ROOM_S = 10.0
-"""Interval of these starts."""
+TROUBLE = 76
+"""Exit status of a shard that its machine, one of several, cannot run now: its disk is full or fails, or an earlier
+process has its directory. It is started again until it can.
+"""
+DAMAGED = 77
+"""Exit status of a shard whose state is damaged: the next start restores it from its checkpoint."""
+AGAIN_S = 10.0
+"""Interval of starts of a shard that fails."""
 RESTARTS_MAX = 5
-"""Restarts in a row without a new commit; one more and the shard has failed."""
+"""Restarts in a row without a new commit; one more and the shard fails."""
+UNKILLABLE_S = 10.0
+"""Time after which a killed process counts as ended: it hangs in the system, and cannot go on before it dies."""
 NOTES_HELD_MAX = 100
 FRAMES_HELD_BYTES_MAX = 16 << 20
 """Frames for one other shard that wait to be sent; more are dropped, and their sender repeats them."""
@@ -50,7 +56,7 @@ LOOK = "look"
 
 Carry = Callable[[int, bytes], Awaitable[bool]]
 """Sends a frame to another shard; returns whether it arrived; False also if that is unknown."""
-State = Literal["starting", "running", "done", "failed", "refused"]
+State = Literal["starting", "running", "failing", "done", "failed", "refused"]
 
 
 class ShardStart(msgspec.Struct, frozen=True):
@@ -65,6 +71,8 @@ class ShardStart(msgspec.Struct, frozen=True):
     process_s_max: float
     silent_s_max: float = math.inf
     """Time without an answer after which the process is killed: longer than the lease without which it must end."""
+    is_lone: bool = False
+    """Whether there is no other machine: a shard that dies again and again ends the crawl."""
 
 
 def start_of(plan: ClusterPlan, shard: int, node: str) -> ShardStart:
@@ -95,6 +103,7 @@ def start_of(plan: ClusterPlan, shard: int, node: str) -> ShardStart:
         slots=plan.state_on(node, shard),
         process_s_max=plan.process_s_max,
         silent_s_max=plan.tenure_s + plan.answer_s_max,
+        is_lone=node == HERE,
     )
 
 
@@ -111,8 +120,6 @@ class ShardProcess:
         self._number = 0
         self._is_ending = False
         """Whether the whole crawl has ended."""
-        self._no_room = ""
-        """Why it waited last for room on its disk."""
         self._has_spoken = False
         """Whether the process has sent a message: its start may take long on a busy machine."""
         self._silent_since: float | None = None
@@ -125,7 +132,7 @@ class ShardProcess:
         """Notes for the operator; the reader removes them."""
         self.state: State = "starting"
         self.failure = ""
-        """Why the shard has failed, or was refused; empty: neither."""
+        """Why the shard has failed or fails, or was refused; empty: none of these."""
         self._last_status: dict[str, object] = {}
         self.deaths = 0
         self.bytes_carried = 0
@@ -138,36 +145,43 @@ class ShardProcess:
 
     async def run(self) -> None:
         """Run the shard until it is done, has failed, or was refused. A cancellation ends the process too."""
-        committed = slots.progress(self._start.slots)
+        committed = 0
         fruitless = 0
         try:
             while True:
                 self._last_words = (False, "")
                 self._has_spoken = False
                 self._silent_since = None
-                status, overran, since = await self._one_life()
-                if self._conclude(status):
+                try:
+                    committed = max(committed, slots.progress(self._start.slots))
+                    status, overran, since = await self._one_life()
+                    if self._conclude(status):
+                        return
+                    if -status in slots.CONTENT_DEATHS or overran:
+                        slots.accuse(self._start.slots, since)
+                    is_fruitless = slots.progress(self._start.slots) <= committed
+                except OSError as error:
+                    if await self._wait(f"its process cannot be started ({error})"):
+                        continue
                     return
-                if status == FULL_DISK and self._is_ending:  # Its last commit is all that it has.
-                    self.state = "done"
+                _, why = self._last_words
+                if status == TROUBLE:
+                    if await self._wait(why):
+                        continue
                     return
-                if status == FULL_DISK:
-                    await self._wait_for_room()
-                    continue
                 self.deaths += 1
-                if overran or -status in slots.CONTENT_DEATHS:
-                    slots.accuse(self._start.slots, since)
-                reached = slots.progress(self._start.slots)
-                fruitless = 1 if reached > committed else fruitless + 1
-                committed = max(committed, reached)
-                how = "hung in a page and was ended" if overran else slots.death(status)
-                if self._is_silent() and not overran:
-                    how = f"did not answer for {self._start.silent_s_max:.0f} s and was ended"
-                if fruitless > RESTARTS_MAX:
+                fruitless = min(fruitless, RESTARTS_MAX) + 1 if is_fruitless else 1
+                how = f"its process {self._how(status, overran=overran)}"
+                if fruitless <= RESTARTS_MAX:
+                    last = "commit" if status != DAMAGED else "checkpoint"
+                    self.notes.append(f"{how}; it continues from its last {last}")
+                    continue
+                how += f", for the {fruitless}th time without progress"
+                if self._start.is_lone:
                     self.state = "failed"
-                    self.failure = f"its process {how}, for the {fruitless}th time without progress"
+                    self.failure = how
+                if self._start.is_lone or not await self._wait(how):
                     return
-                self.notes.append(f"its process {how}; it continues from its last commit")
         finally:
             for task in self._carriers.values():
                 task.cancel()
@@ -202,6 +216,7 @@ class ShardProcess:
         if answer is not None:
             self._last_status = cast("dict[str, object]", answer.pop("status"))
             state = self.state = cast("State", answer.pop("state"))
+            self.failure = "" if state == "running" else self.failure
         return msgspec.convert(
             {
                 **(answer or {}),
@@ -235,7 +250,11 @@ class ShardProcess:
         since = self._clock.now()
         with its:
             # The child dies with the thread that starts it, so this thread must live as long as this process.
-            process = self._process = _spawn(self._start, its)
+            try:
+                process = self._process = _spawn(self._start, its)
+            except OSError:
+                ours.close()
+                raise
         self._line = line = await FrameLine.over(ours)
         listening = asyncio.create_task(self._listen(line))
         overran = False
@@ -251,6 +270,8 @@ class ShardProcess:
                     process.kill()
                 elif self._is_silent():  # It hangs in the system, such as on a disk that has failed.
                     process.kill()
+                    if self._is_silent(UNKILLABLE_S):
+                        break
             await wait_at_most(WATCH_S, listening)  # Its last message may still be in the socket.
         finally:
             if process.poll() is None:
@@ -263,27 +284,40 @@ class ShardProcess:
             for answer in self._asked.values():
                 if not answer.done():
                     answer.set_exception(ConnectionError("the shard's process has ended"))
-        status = process.returncode
-        return status, overran and status == -signal.SIGKILL, since
+        if process.returncode is None:
+            self._last_words = (False, "its process does not end although it was killed: its disk hangs")
+            return TROUBLE, False, since
+        return process.returncode, overran and process.returncode == -signal.SIGKILL, since
 
-    async def _wait_for_room(self) -> None:
-        """Wait before the next start, and note why, once."""
-        _, why = self._last_words
-        if why != self._no_room:
-            self.notes.append(f"{why}; it is started again every {ROOM_S:.0f} s, and the other shards go on")
-        self._no_room = why
-        self.state = "starting"
-        await asyncio.sleep(ROOM_S)
+    async def _wait(self, why: str) -> bool:
+        """Wait before the next start, and note why, once. False: the crawl ends, and the last commit is all it has."""
+        if self._is_ending:
+            self.state = "done"
+            return False
+        if why != self.failure:
+            self.notes.append(f"{why}; it is started again every {AGAIN_S:.0f} s, and the other shards go on")
+        self.failure = why
+        self.state = "failing"
+        await asyncio.sleep(AGAIN_S)
+        return True
 
-    def _is_silent(self) -> bool:
+    def _is_silent(self, more_s: float = 0.0) -> bool:
         """Say whether the process has left questions unanswered for too long."""
         since = self._silent_since
-        return since is not None and self._clock.now() - since > self._start.silent_s_max
+        return since is not None and self._clock.now() - since > self._start.silent_s_max + more_s
+
+    def _how(self, status: int, *, overran: bool) -> str:
+        """Return how the process ended, as the rest of a sentence."""
+        if overran:
+            return "hung in a page and was ended"
+        if self._is_silent():
+            return f"did not answer for {self._start.silent_s_max:.0f} s and was ended"
+        return slots.death(status) if status != DAMAGED else f"ended: {self._last_words[1]}"
 
     def _conclude(self, status: int) -> bool:
         refused, why = self._last_words
         if status == 0:
-            self.state = "done"
+            self.state, self.failure = "done", ""
         elif status in (1, 2):
             self.state, self.failure = ("refused" if refused else "failed"), why or slots.death(status)
         else:

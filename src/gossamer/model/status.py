@@ -96,6 +96,8 @@ class ShardHealth(msgspec.Struct, kw_only=True):
     node: str | UnsetType = UNSET
     deaths: int | UnsetType = UNSET
     heard_s: Annotated[float | UnsetType, _meta(says="Age of its figures in seconds, while it is silent.")] = UNSET
+    failing_s: Annotated[float | UnsetType, _meta(says="For how long it has failed to run, while it does.")] = UNSET
+    failure: Annotated[str | UnsetType, _meta(says="Why it fails to run, while it does.")] = UNSET
     idle: Annotated[bool | UnsetType, _meta(says="It has no URLs: no site of the crawl is its own.")] = UNSET
 
 

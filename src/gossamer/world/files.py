@@ -14,6 +14,11 @@ NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS))
 """Errors that the operator fixes at the disk: it is full, or the system has made it read-only."""
 
 
+_FAULTS: Final = {
+    errno.EROFS: ("cannot be written", "nothing is lost: mend it"),
+    errno.EIO: ("fails", "mend or replace it"),
+}
+"""What is wrong with a disk that is not full, and the remedy."""
 GONE: Final = "is gone: it was moved or removed while the crawl ran, and what came since the last commit is lost"
 
 
@@ -25,10 +30,10 @@ class GoneError(FileNotFoundError):
 
 
 def unwritable(error: OSError, directory: Path) -> str:
-    """Return a line for people about an error of `NO_ROOM`: what it means for a crawl, and the remedy."""
-    what, remedy = ("cannot be written", "mend it") if error.errno == errno.EROFS else ("is full", "make room there")
+    """Return a line for people about an error of the disk: what it means for a crawl, and the remedy."""
+    what, remedy = _FAULTS.get(error.errno or 0, ("is full", "nothing is lost: make room there"))
     which = os.strerror(error.errno or 0).lower()
-    return f"the disk of {directory} {what} ({which}); nothing is lost: {remedy}"
+    return f"the disk of {directory} {what} ({which}); {remedy}"
 
 
 def write_refusal(error: OSError, path: object) -> str:

@@ -202,7 +202,7 @@ function shards(status) {
   const has = (key) => shards.some((shard) => shard[key] !== undefined);
   const columns = [
     ["shard", "<shard", (s) => make("th", { scope: "row" }, count(s.shard))],
-    ["state", "<state", (s) => text(s.idle ? `${harmless(s.state)}, idle (no URLs)` : harmless(s.state))],
+    ["state", "<state", (s) => s.failure ? cell(`failing: ${harmless(s.failure)}`, "text bad-text") : text(s.idle ? `${harmless(s.state)}, idle (no URLs)` : harmless(s.state))],
     ["pages", "pages", (s) => cell(count(s.pages))],
     ["pages_s", "pages/s", (s) => cell(decimal(s.pages_s))],
     ["queued", "queued", (s) => cell(count(s.queued))],
