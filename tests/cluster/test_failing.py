@@ -81,7 +81,7 @@ class Machines(Coordinator):
         return self.report()
 
     async def call(self, name: str, **arguments: object) -> None:
-        await getattr(self, name)(**arguments)
+        await self.order(name, arguments)
 
     async def move(self, plan: ClusterPlan, shard: int, machine: str, _: ClusterOptions) -> None:
         self._keeping[shard].cancel()

@@ -320,7 +320,7 @@ class ClusterCrawler(BaseCrawler):
             if self._stop != asked:
                 with suppress(ConnectionError):
                     await growing.settle(engine, self.directory, lambda: self._stop == "drain")
-                    await engine.call("stop", now=self._stop == "now")
+                    await engine.call("end", end="stopped", hurried=self._stop == "now")
                     asked = self._stop
             gives_up = self._stop == "now" or (self._stop and clock.now() > waits_until)
             try:

@@ -230,11 +230,7 @@ class Vault:
         await shard.kept.committer.commit()
 
     async def finish(self, shard: Shard) -> None:
-        """Make the last checkpoint of a crawl.
-
-        Raises:
-            CrawlFailedError: that failed; the previous one remains.
-        """
+        """Make the last checkpoint of a crawl. Raises CrawlFailedError: that failed; the previous one remains."""
         try:
             await self.save(shard)
         except StoreError as error:
@@ -267,11 +263,7 @@ def checkpoints_of(config: Config, shard: int) -> Checkpoints:
 
 
 async def check_vault(config: Config) -> None:
-    """Check that checkpoints, if any are configured, can be written to their place.
-
-    Raises:
-        ConfigError: they cannot.
-    """
+    """Check that checkpoints, if any are configured, can be written to their place. Raises ConfigError: they cannot."""
     if not config.state.checkpoint_uri:
         return
     try:

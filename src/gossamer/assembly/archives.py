@@ -46,10 +46,8 @@ def archives_of(
 def _followers(
     config: Config, journals: Journals, clock: Clock, shard: int, incarnation: int
 ) -> tuple[list[Archive], Followers]:
-    """Return archives whose logs are for a follower, and all followers; remove files left by a crash.
-
-    Raises:
-        ConfigError: search is on and its library is not installed, or its index is one that we cannot read.
+    """Return archives whose logs are for a follower, and all followers; remove files left by a crash. Raises
+    ConfigError: search is on and its library is not installed, or its index is one that we cannot read.
     """
     logs: list[Archive] = []
     tables = Follower(journals, config.archive.table_group_bytes_max)

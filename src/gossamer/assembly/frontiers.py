@@ -31,10 +31,8 @@ BIAS = "components.bias"
 def frontier_for(
     setup: Setup, storage: Storage, prioritizer: Prioritizer, namer: Namer, travelling: Sequence[tuple[int, int]] = ()
 ) -> Frontier:
-    """Return the frontier of a crawl; `travelling`: see `HostRecords`.
-
-    Raises:
-        ConfigError: the crawl began with another frontier, or the operator's does not fit.
+    """Return the frontier of a crawl; `travelling`: see `HostRecords`. Raises ConfigError: the crawl began with another
+    frontier, or the operator's does not fit.
     """
     config = setup.config
     dice = setup.dice

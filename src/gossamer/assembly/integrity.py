@@ -126,10 +126,8 @@ def open_store(config: Config, home: Home, *, writable: bool = True) -> Store:
 
 def running_store(config: Config, home: Home, *, strict: bool = False) -> Store:
     """Open the store of a running crawl for reading, at its last commit. Blocks for at most 5 s: files may disappear
-    while they are opened, and a commit that is being applied cannot be read.
-
-    Raises:
-        OSError: it could not be read within that time.
+    while they are opened, and a commit that is being applied cannot be read. Raises OSError: it could not be read
+    within that time.
     """
     for left in reversed(range(TRIES)):
         try:
@@ -227,10 +225,8 @@ def _remedy(directory: Path, kind: DamageKind) -> str:
 
 
 def manifest_of(store: Store) -> list[ManifestEntry]:
-    """Return the manifest of the last commit.
-
-    Raises:
-        DamagedError: it names a file that no crawl writes: the state came from elsewhere.
+    """Return the manifest of the last commit. Raises DamagedError: it names a file that no crawl writes: the state came
+    from elsewhere.
     """
     manifest = load(store, MANIFEST, list[ManifestEntry])
     for entry in manifest:

@@ -111,10 +111,8 @@ class HostsKept:
     """A hosts store with its lock and its journal of contacts, open during a crawl."""
 
     def __init__(self, directory: Path, cache_bytes: int) -> None:
-        """Lock the directory and open the store. Blocks for some seconds if another crawl holds it.
-
-        Raises:
-            ConfigError: another crawl keeps it, it is of another version, or it cannot be made.
+        """Lock the directory and open the store. Blocks for some seconds if another crawl holds it. Raises ConfigError:
+        another crawl keeps it, it is of another version, or it cannot be made.
         """
         self.directory = directory
         try:

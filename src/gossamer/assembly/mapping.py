@@ -29,10 +29,8 @@ class MovesKept(msgspec.Struct):
 
 def bring_map(directory: Path, partitions: bytes, moves: bytes) -> PartitionMap:
     """Write copies of the partition map and of the record of moves into a directory; return the resulting map. Shards
-    may have completed moves that are in progress in the copy; these are started again, and are complete at once.
-
-    Raises:
-        ConfigError: one of the copies cannot be read.
+    may have completed moves that are in progress in the copy; these are started again, and are complete at once. Raises
+    ConfigError: one of the copies cannot be read.
     """
     begun = PartitionMap.decode(partitions, "partitions.json beside the checkpoints")
     try:
@@ -63,10 +61,8 @@ def moves_in(directory: Path) -> MovesRecord:
 
 def begin_shard(config: Config, directory: Path, number: int) -> None:
     """Create the state of a new shard, so that its files get other names than those of an earlier shard with its
-    number, and so that these files do not look as if its state were lost. An existing state is left alone.
-
-    Raises:
-        ConfigError: another process holds the state.
+    number, and so that these files do not look as if its state were lost. An existing state is left alone. Raises
+    ConfigError: another process holds the state.
     """
     home = Home(directory, number, 2)
     with ExitStack() as undo:

@@ -64,10 +64,7 @@ class Features(msgspec.Struct, frozen=True):
 
 def middleware_of(features: Features) -> list[VisitMiddleware]:
     """Return the middleware of a shard, in the order in which it judges and changes requests: what costs least comes
-    first, what keeps others waiting last.
-
-    Raises:
-        ConfigError: a middleware of the operator's cannot be built.
+    first, what keeps others waiting last. Raises ConfigError: a middleware of the operator's cannot be built.
     """
     config = features.config
     sessions = features.sessions

@@ -56,10 +56,8 @@ class Reader(msgspec.Struct, frozen=True):
 
 
 def judge_of(config: Config, places: Iterable[Path] = ()) -> Judge:
-    """Return the judge of links. It rejects pages that were removed with `forget` from the crawls in `places`.
-
-    Raises:
-        ConfigError: a list or a component cannot be loaded.
+    """Return the judge of links. It rejects pages that were removed with `forget` from the crawls in `places`. Raises
+    ConfigError: a list or a component cannot be loaded.
     """
     roots = Roots(config.scope.scope, config.scope.seed_redirects)
     entries = {entry.at + entry.pattern: entry for place in places for entry in all_forgotten(config, place)}
@@ -81,10 +79,8 @@ def walls_of(config: Config) -> Walls:
 
 
 def choose_modules(config: Config, watch: Watch | None = None) -> Chosen:
-    """Build the processing modules that the configuration names.
-
-    Raises:
-        ConfigError: there is no such module, or a package that it needs is not installed.
+    """Build the processing modules that the configuration names. Raises ConfigError: there is no such module, or a
+    package that it needs is not installed.
     """
     # The search index needs the text.
     options = replace(config.process, text=config.process.text or config.search.enabled)

@@ -54,10 +54,8 @@ SEEN_BACKENDS = {
 
 
 def require_components(config: Config) -> None:
-    """Build the modules, filters and rules that a configuration names, and find its other components.
-
-    Raises:
-        ConfigError: a crawl could not start with them.
+    """Build the modules, filters and rules that a configuration names, and find its other components. Raises
+    ConfigError: a crawl could not start with them.
     """
     choose_modules(config)
     judge_of(config)
@@ -88,9 +86,7 @@ def _isolation_command(directory: Path) -> tuple[str, ...]:
 
 def keep_mode(config: Config, epochs: Epochs) -> None:
     """Check that `offline` does not change between runs of a crawl: links of pages fetched offline are not queued.
-
-    Raises:
-        ConfigError: the mode has changed.
+    Raises ConfigError: the mode has changed.
     """
     now = b"1" if config.crawl.mode == "offline" else b"0"
     begun = begun_with(epochs, OFFLINE, b"0" if epochs.number > 1 else now)

@@ -111,10 +111,8 @@ class EarlierCrawls:
 
 
 def earlier_of(config: Config, undo: ExitStack) -> EarlierCrawls | None:
-    """Return the filter of pages that earlier crawls have; None if none are named. `undo` closes their stores.
-
-    Raises:
-        ConfigError: a directory holds no crawl, its addresses have other keys, or it cannot be read.
+    """Return the filter of pages that earlier crawls have; None if none are named. `undo` closes their stores. Raises
+    ConfigError: a directory holds no crawl, its addresses have other keys, or it cannot be read.
     """
     stores: list[tuple[Path, Store]] = []
     for name in config.scope.against:

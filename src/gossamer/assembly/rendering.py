@@ -39,10 +39,8 @@ def page_rendering(
     telemetry: Telemetry,
     epochs: Epochs,
 ) -> PageRendering:
-    """Return the renderer of pages; browsers start with the first pages.
-
-    Raises:
-        ConfigError: there is no browser, it would run without a sandbox, or a file of behaviors cannot be read.
+    """Return the renderer of pages; browsers start with the first pages. Raises ConfigError: there is no browser, it
+    would run without a sandbox, or a file of behaviors cannot be read.
     """
     config = setup.config
     require_browser(config.render)

@@ -65,10 +65,8 @@ def politeness_for_mode(rules: Politeness, config: Config) -> Politeness:
 def schedule_of(
     config: Config, epochs: Epochs, frontier: Frontier, dice: Dice, is_ours: Callable[[Url], bool] = lambda _: True
 ) -> Schedule | None:
-    """Return the schedule of a continuous crawl; `is_ours` is true for URLs of this shard.
-
-    Raises:
-        ConfigError: the frontier walks, the policy does not exist, or a continuous crawl is resumed as a batch crawl.
+    """Return the schedule of a continuous crawl; `is_ours` is true for URLs of this shard. Raises ConfigError: the
+    frontier walks, the policy does not exist, or a continuous crawl is resumed as a batch crawl.
     """
     if not is_continuous(config):
         if epochs.get("meta", REVISIT_STATE) is not None:

@@ -69,10 +69,8 @@ Note = Callable[[str], None]
 
 
 def scale(config: Config, directory: Path, shards: int, note: Note, write_config: Callable[[int], None]) -> Scaled:
-    """Divide a stopped crawl among `shards` shards. After an interruption, call it again with the same number.
-
-    Raises:
-        ConfigError: the crawl runs, did not end cleanly, or has a backend that cannot be divided.
+    """Divide a stopped crawl among `shards` shards. After an interruption, call it again with the same number. Raises
+    ConfigError: the crawl runs, did not end cleanly, or has a backend that cannot be divided.
     """
     with ExitStack() as undo:
         undo.callback(lock_directory(directory, wait_s=0.0).release)

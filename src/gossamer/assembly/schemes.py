@@ -17,10 +17,8 @@ PORT_MAX = 65_535
 
 
 def extra_ports(config: Config) -> dict[str, int]:
-    """Return the default port of each scheme that is not built in; 0 if it has none.
-
-    Raises:
-        ConfigError: there is no such component, or it has no `default_port`.
+    """Return the default port of each scheme that is not built in; 0 if it has none. Raises ConfigError: there is no
+    such component, or it has no `default_port`.
     """
     ports: dict[str, int] = {}
     for scheme, name in config.components.protocols.items():
@@ -53,9 +51,7 @@ def namer_for(config: Config) -> Namer:
 
 def keep_schemes(config: Config, epochs: Epochs) -> None:
     """Require the added schemes that this crawl began with, because its queued addresses need them. More may be added.
-
-    Raises:
-        ConfigError: a scheme is missing, or has another default port.
+    Raises ConfigError: a scheme is missing, or has another default port.
     """
     ports = extra_ports(config)
     begun = load(epochs, ADDED_SCHEMES, dict[str, int])

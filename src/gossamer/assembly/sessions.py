@@ -40,10 +40,7 @@ def sessions(
     now: float,
 ) -> Sessions:
     """Return a shard's sessions. `is_ours` is true for its URLs; the callables after it are as in `FormLogins` and
-    `LostSessions`.
-
-    Raises:
-        ConfigError: a login cannot work, or a file cannot be read.
+    `LostSessions`. Raises ConfigError: a login cannot work, or a file cannot be read.
     """
     rules = login_rules(config)
     sites = {_site_of(name, rule, namer) for name, rule in rules.items()}

@@ -53,10 +53,8 @@ class Opened(msgspec.Struct):
 
 
 def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 1) -> Opened:
-    """Open a shard's state for queries. Contacts are not touched, since the next run must find them unchanged.
-
-    Raises:
-        ConfigError: another process holds the directory, or the configuration does not fit the crawl.
+    """Open a shard's state for queries. Contacts are not touched, since the next run must find them unchanged. Raises
+    ConfigError: another process holds the directory, or the configuration does not fit the crawl.
     """
     home = Home(directory, shard, shards)
     with ExitStack() as undo:

@@ -44,10 +44,8 @@ class Outputs(msgspec.Struct, frozen=True):
         require_sound(self.home.directory, losses(self.config, self.home, self.journals.finals("pages/")))
 
     def write_index(self) -> int:
-        """Write `index.cdxj` from the finished tables. Blocks; for a thread.
-
-        Raises:
-            DamagedError: a file of a table is missing or damaged; the index is left as it is.
+        """Write `index.cdxj` from the finished tables. Blocks; for a thread. Raises DamagedError: a file of a table is
+        missing or damaged; the index is left as it is.
         """
         self.require_tables()
         require_sound(self.home.directory, changes(self.home, self.journals.finals("pages/")))

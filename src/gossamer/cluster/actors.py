@@ -5,6 +5,7 @@ actor too. Their logic is in `shard_process` and `coordinator`; this module only
 import asyncio
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -119,15 +120,13 @@ class CoordinatorActor(Coordinator):
                     task.add_done_callback(_exit_on_failure)
         return encoded(self.report())
 
-    async def arrive(self, *, shard: int) -> None:
-        """Meet a departed shard that was started again. Rounds go on meanwhile, with its former actor."""
-        self._shards[shard] = await self._find(shard)
-        self._asked.pop(shard, None)
-        self.coordination.arrive(shard)
-
-    async def scale(self, *, shards: int) -> None:
-        await self._meet(shards)
-        await super().scale(shards=shards)
+    async def order(self, name: str, arguments: Mapping[str, Any]) -> None:
+        if name == "scale":
+            await self._meet(arguments["shards"])
+        elif name == "arrive":  # Rounds go on meanwhile, with its former actor.
+            self._shards[arguments["shard"]] = await self._find(arguments["shard"])
+            self._asked.pop(arguments["shard"], None)
+        await super().order(name, arguments)
 
     async def _meet(self, shards: int) -> None:
         for shard in range(shards):

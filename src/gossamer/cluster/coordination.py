@@ -19,7 +19,7 @@ import msgspec
 
 from gossamer.cluster.aggregate import FAILING, SILENT, machines_of, whole
 from gossamer.cluster.balance import Balance, Uneven
-from gossamer.cluster.moves import Moves, MovesRecord
+from gossamer.cluster.moves import Copied, Moves, MovesRecord
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.placement import Placement
 from gossamer.cluster.reports import LimitShare, Orders, Quotas, ScopeFinal, ShardReport, Termination, all_taken
@@ -356,6 +356,10 @@ class Coordination:
         self._heard_at[shard] = self._now
         if machine := self.leaving.pop(shard, ""):
             self._arrivals[shard] = (self._now, machine)
+
+    def note_copy(self, version: int, shards: int) -> None:
+        """Note which record of moves has a copy beside the shards' checkpoints."""
+        self.moves.copied = Copied(version, shards)
 
     def note_seeds(self) -> None:
         """Say that seeds were added: their redirects may widen the scope again."""

@@ -2,12 +2,13 @@
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from gossamer.cluster.balance import Balance
-from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Limits, Look, ShardAnswer
+from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Look, ShardAnswer
 from gossamer.cluster.job import ClusterPlan
 from gossamer.cluster.moves import Copied
 from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
@@ -39,10 +40,8 @@ class Coordinator(ABC):
     """Queries all shards in rounds. State that must survive a restart is in the crawl's directory."""
 
     def __init__(self, plan: ClusterPlan) -> None:
-        """Read what an earlier coordinator has left. Blocks while another one holds the record.
-
-        Raises:
-            ConfigError: another coordinator keeps the record.
+        """Read what an earlier coordinator has left. Blocks while another one holds the record. Raises ConfigError:
+        another coordinator keeps the record.
         """
         self._plan = plan
         self._clock = WallClock()
@@ -112,38 +111,10 @@ class Coordinator(ABC):
         """Leave the record to another coordinator."""
         self._lock.release()
 
-    async def scale(self, *, shards: int) -> None:
-        """Divide the partitions among `shards` shards, all of which have been started."""
-        self.coordination.scale(shards)
+    async def order(self, name: str, arguments: Mapping[str, object]) -> None:
+        """Call a method of the coordination, such as `pause`."""
+        getattr(self.coordination, name)(**arguments)
         self._status = self.coordination.status()
-
-    async def stop(self, *, now: bool = False) -> None:
-        """End the crawl, with its state saved."""
-        self.coordination.end("stopped", hurried=now)
-
-    async def pause(self, *, paused: bool) -> None:
-        """Pause or continue all requests."""
-        self.coordination.pause(paused=paused)
-
-    async def limit(self, *, limits: dict[str, object]) -> None:
-        """Obey other limits."""
-        self.coordination.limit(msgspec.convert(limits, Limits))
-
-    async def hold(self, *, held: bool) -> None:
-        """Hold automatic moves of partitions, or permit them again; those of `scale` go on."""
-        self.coordination.hold(held=held)
-
-    async def note_copy(self, *, version: int, shards: int) -> None:
-        """Note which record of moves has a copy beside the shards' checkpoints."""
-        self.coordination.moves.copied = Copied(version, shards)
-
-    async def note_seeds(self) -> None:
-        """Note that seeds were added."""
-        self.coordination.note_seeds()
-
-    async def end_seeds(self) -> None:
-        """Note that there are no more seeds to request."""
-        self.coordination.end_seeds()
 
     async def ask(self, question: bytes, shards: list[int]) -> list[bytes]:
         """Return the answers of shards to a verb."""

@@ -69,8 +69,8 @@ class LocalEngine:
         asyncio.run_coroutine_threadsafe(self._begin(plan, shards), self._loop).result()
 
     async def call(self, name: str, **arguments: object) -> None:
-        """Call a method of the coordinator, such as `stop`. Raises ConnectionError as `standing`."""
-        await self._run(getattr(self._coordinator, name)(**arguments), CALL_S_MAX)
+        """Call a method of the coordination, such as `pause`. Raises ConnectionError as `standing`."""
+        await self._run(self._coordinator.order(name, arguments), CALL_S_MAX)
 
     async def ask(self, question: Mapping[str, object], shards: list[int]) -> list[dict[str, object]]:
         """Return the answers of shards to a verb. Raises ConnectionError as `standing`."""

@@ -51,10 +51,8 @@ class PartitionMap:
 
     @classmethod
     def even(cls, shards: int) -> Self:
-        """Return the first map of a crawl: runs of equal length.
-
-        Raises:
-            ConfigError: the number of shards is not possible.
+        """Return the first map of a crawl: runs of equal length. Raises ConfigError: the number of shards is not
+        possible.
         """
         if not 1 <= shards <= SHARDS_MAX:
             raise ConfigError(f"a crawl has 1 to {SHARDS_MAX} shards, not {shards}")
@@ -92,10 +90,8 @@ class PartitionMap:
 
     def scale_to(self, shards: int) -> PartitionMap:
         """Return the map for another number of shards, with the fewest moves: of the partitions of removed shards, and
-        of those that other shards have above an even share. A shard gives away its last partitions first.
-
-        Raises:
-            ConfigError: the number of shards is not possible.
+        of those that other shards have above an even share. A shard gives away its last partitions first. Raises
+        ConfigError: the number of shards is not possible.
         """
         if not 1 <= shards <= SHARDS_MAX:
             raise ConfigError(f"a crawl has 1 to {SHARDS_MAX} shards, not {shards}")
@@ -133,11 +129,7 @@ class PartitionMap:
 
     @classmethod
     def decode(cls, encoded: bytes, name: object) -> Self:
-        """Return the map that `encode` wrote.
-
-        Raises:
-            ConfigError: it is not a partition map; the message has `name`.
-        """
+        """Return the map that `encode` wrote. Raises ConfigError: it is not a partition map; the message has `name`."""
         try:
             written = msgspec.json.decode(encoded, type=Written)
             if written.crc not in (None, written.checksum()):
@@ -159,10 +151,8 @@ class PartitionMap:
 
     @classmethod
     def load(cls, directory: Path) -> Self | None:
-        """Return the map of a crawl's directory; None if the crawl has one shard and never had more.
-
-        Raises:
-            ConfigError: the file is not a partition map.
+        """Return the map of a crawl's directory; None if the crawl has one shard and never had more. Raises
+        ConfigError: the file is not a partition map.
         """
         path = directory / FILE
         return cls.decode(path.read_bytes(), path) if path.exists() else None

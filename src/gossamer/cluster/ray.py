@@ -74,9 +74,9 @@ class RayEngine:
         return _shard_actor(encode(plan), shard, ray.get_runtime_context().namespace, place, options)
 
     async def call(self, name: str, **arguments: object) -> None:
-        """Call a method of the coordinator, such as `stop`. Raises as `_calling`."""
+        """Call a method of the coordination, such as `pause`. Raises as `_calling`."""
         async with _calling(CALL_S_MAX):
-            await getattr(self.coordinator, name).remote(**arguments)
+            await self.coordinator.order.remote(name, arguments)
 
     async def ask(self, question: Mapping[str, object], shards: list[int]) -> list[dict[str, object]]:
         """Return the answers of shards to a verb. Raises as `_calling`."""
@@ -120,10 +120,8 @@ async def _calling(limit_s: float) -> AsyncIterator[None]:
 
 
 def start(plan: ClusterPlan, options: ClusterOptions, is_stopped: Callable[[], object]) -> RayEngine | None:
-    """Start the actors on the cluster at `options.address`; None: the crawl was stopped while its machines join.
-
-    Raises:
-        ConfigError: there is no such cluster, it is of another version, or Ray refuses the options.
+    """Start the actors on the cluster at `options.address`; None: the crawl was stopped while its machines join. Raises
+    ConfigError: there is no such cluster, it is of another version, or Ray refuses the options.
     """
     namespace = f"gossamer-{os.getpid()}-{secrets.token_hex(4)}"
     connect(options, namespace)

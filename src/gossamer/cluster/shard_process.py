@@ -161,12 +161,10 @@ class ShardProcess:
                         slots.accuse(self._start.slots, since)
                     is_fruitless = slots.progress(self._start.slots) <= committed
                 except OSError as error:
-                    if await self._wait(f"its process cannot be started ({error})"):
-                        continue
-                    return
-                _, why = self._last_words
+                    status = TROUBLE
+                    self._last_words = (False, f"its process cannot be started ({error})")
                 if status == TROUBLE:
-                    if await self._wait(why):
+                    if await self._wait(self._last_words[1]):
                         continue
                     return
                 self.deaths += 1

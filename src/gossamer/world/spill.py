@@ -103,11 +103,7 @@ class Spills:
         self._algorithm = algorithm
 
     def make(self) -> Spill:
-        """Return a new spill.
-
-        Raises:
-            OSError: the disk refuses, or too many files are open.
-        """
+        """Return a new spill. Raises OSError: the disk refuses, or too many files are open."""
         self._folder.mkdir(parents=True, exist_ok=True)
         return Spill(self._folder, self._algorithm)
 

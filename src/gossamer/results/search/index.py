@@ -64,11 +64,7 @@ class IndexWriter:
     """Writes one index; it must have no other writer meanwhile. All calls block: for a thread."""
 
     def __init__(self, folder: Path, memory_bytes_max: int) -> None:
-        """Open or begin the index.
-
-        Raises:
-            ConfigError: it is another version's, or another process writes it.
-        """
+        """Open or begin the index. Raises ConfigError: it is another version's, or another process writes it."""
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         (folder / SUMS).unlink(missing_ok=True)  # What they say is over.
@@ -141,11 +137,7 @@ def _add_terms(entry: tantivy.Document, document: IndexedPage) -> None:
 
 
 def open_index(folder: Path) -> tantivy.Index:
-    """Open an index.
-
-    Raises:
-        ConfigError: it is none, or another version's.
-    """
+    """Open an index. Raises ConfigError: it is none, or another version's."""
     return _open_at(folder, folder)
 
 

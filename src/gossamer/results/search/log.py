@@ -39,11 +39,7 @@ class SearchLog:
         self._begun_at = clock.now()
 
     def add(self, visited: Visited) -> Archived:
-        """Add one finished attempt.
-
-        Raises:
-            OSError: the disk is full; the page is kept for the next `cut`.
-        """
+        """Add one finished attempt. Raises OSError: the disk is full; the page is kept for the next `cut`."""
         document = document_of(visited)
         if document is not None:
             self._held.append(document)
@@ -89,11 +85,7 @@ class IndexFollower(Following):
     """Indexes finished logs, and removes them."""
 
     def __init__(self, options: SearchOptions, journals: Journals) -> None:
-        """Take up the index of a crawl.
-
-        Raises:
-            ConfigError: it is one that this version cannot read.
-        """
+        """Take up the index of a crawl. Raises ConfigError: it is one that this version cannot read."""
         self._options = options
         self._journals = journals
         self._folder = journals.directory / FOLDER

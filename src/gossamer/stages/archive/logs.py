@@ -65,11 +65,7 @@ def batch_at(path: Path, offset: int) -> tuple[pa.RecordBatch, int]:
 
 
 def schemas(path: Path, length: int | None = None) -> Iterator[pa.Schema]:
-    """Yield the schema of each frame of a log, without unpacking its rows.
-
-    Raises:
-        BrokenFrameError: as `batches`.
-    """
+    """Yield the schema of each frame of a log, without unpacking its rows. Raises BrokenFrameError: as `batches`."""
     for payload in _payloads(path, length):
         with pa.ipc.open_stream(payload, options=_READING) as reader:
             yield reader.schema

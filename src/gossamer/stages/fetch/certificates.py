@@ -18,11 +18,7 @@ def ca_file(options: FetchOptions) -> str:
 
 
 def check_trusted(options: FetchOptions) -> None:
-    """Read the operator's file of certificates.
-
-    Raises:
-        ConfigError: the file cannot be read, or has no certificate.
-    """
+    """Read the operator's file of certificates. Raises ConfigError: the file cannot be read, or has no certificate."""
     bundle = options.ca_bundle
     if not bundle:
         return

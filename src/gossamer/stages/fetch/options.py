@@ -118,11 +118,7 @@ WHERE: Final = re.compile(
 
 
 def where_of(where: str) -> re.Match[str]:
-    """Return the parts of a rule's place.
-
-    Raises:
-        ValueError: it is not a place, or it is a public suffix.
-    """
+    """Return the parts of a rule's place. Raises ValueError: it is not a place, or it is a public suffix."""
     match = WHERE.fullmatch(where)
     if match is None:
         raise ValueError(

@@ -282,11 +282,7 @@ decode_entry = msgspec.msgpack.Decoder(QueueEntry).decode
 
 
 def decode_record(data: bytes) -> HostRecord:
-    """Return a record from its stored form.
-
-    Raises:
-        ConfigError: the record has an unknown version.
-    """
+    """Return a record from its stored form. Raises ConfigError: the record has an unknown version."""
     # The version is the first element, a small number; the rest may have any shape. An array of up to 15 elements has a
     # header of one byte.
     at = 1 if data and data[0] & 0xF0 == 0x90 else 3

@@ -66,11 +66,7 @@ class BloomUrlSeen:
     """
 
     def __init__(self, epochs: Epochs, journals: Journals, options: SeenOptions) -> None:
-        """Load the committed filters.
-
-        Raises:
-            OSError: a file is missing or damaged.
-        """
+        """Load the committed filters. Raises OSError: a file is missing or damaged."""
         self._epochs = epochs
         self._journals = journals
         self._options = options

@@ -65,11 +65,7 @@ class FingerprintRun:
     __slots__ = ("_fd", "_firsts", "bytes", "path", "urls", "word_count", "words")
 
     def __init__(self, path: Path) -> None:
-        """Open a finished file.
-
-        Raises:
-            OSError: the file cannot be read, or is damaged.
-        """
+        """Open a finished file. Raises OSError: the file cannot be read, or is damaged."""
         self.path = path
         self.bytes = path.stat().st_size
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
