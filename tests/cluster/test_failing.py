@@ -31,7 +31,13 @@ from tests.cluster.crawls import config_of
 from tests.crash.harvest import Harvest, differences
 from tests.crash.killing import undisturbed
 
-pytestmark = [pytest.mark.heavy, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.heavy,
+    pytest.mark.timeout(300),
+    pytest.mark.promise(
+        "Several shards", "A shard of a cluster that dies again and again, or cannot begin, does not end the crawl."
+    ),
+]
 
 WEB = SimwebOptions.plain(hosts=6, hosts_per_site=1, pages=400, latency_s=0.02, bytes_median=2_000)
 SLOW = ("politeness.delay_s_min=0.05", "politeness.delay_s_max=0.05")
