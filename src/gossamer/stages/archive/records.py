@@ -46,11 +46,7 @@ def response_head(reply: Reply) -> bytes:
         f"X-Archive-Orig-{name}: {value}" if lower_names[name] in renamed else f"{name}: {value}"
         for name, value in reply.headers
     ]
-    text = "\r\n".join(lines)
-    if not text.count("\n") == text.count("\r") == len(lines) - 1:
-        # A line break inside a value would make headers of its own, or end the head early.
-        text = "\r\n".join([line.replace("\r", " ").replace("\n", " ") for line in lines])
-    return (text + "\r\n\r\n").encode("latin-1", "replace")
+    return (_join_lines(lines) + "\r\n").encode("latin-1", "replace")
 
 
 def _rename_headers(head: bytes, names: tuple[str, ...]) -> bytes:
@@ -137,11 +133,8 @@ def pieces_of(file: LargeBody) -> Iterator[bytes]:
 
 
 def field_lines(fields: Fields) -> bytes:
-    """Return `Name: value` lines, each ended by CRLF. No value can begin a line of its own."""
-    text = "\r\n".join([*map(": ".join, fields), ""])
-    if not text.count("\n") == text.count("\r") == len(fields):
-        text = "".join([f"{_one_line(name)}: {_one_line(value)}\r\n" for name, value in fields])
-    return text.encode("utf-8", "replace")
+    """Return `Name: value` lines, each ended by CRLF."""
+    return _join_lines([*map(": ".join, fields)]).encode("utf-8", "replace")
 
 
 def fields_of(record: Record, algorithm: str) -> Fields:
@@ -241,5 +234,9 @@ def pieces_of_member(record: Record, algorithm: str, by: Packer) -> Iterator[byt
     yield stream.compress(_END) + stream.flush()
 
 
-def _one_line(text: str) -> str:
-    return text.replace("\r", " ").replace("\n", " ")
+def _join_lines(lines: list[str]) -> str:
+    """End each line by CRLF. A line break inside a value would make headers of its own, or end the head early."""
+    text = "".join(lines)
+    if "\n" in text or "\r" in text:  # Two searches, a tenth of what counting line breaks takes.
+        lines = [line.replace("\r", " ").replace("\n", " ") for line in lines]
+    return "\r\n".join([*lines, ""])

@@ -273,10 +273,9 @@ _IMPLIED = frozenset(
 
 
 def _without_nulls(body: bytes) -> bytes:
-    count = body.count(b"\0")
-    if not count:
+    if b"\0" not in body:  # A search, which is a hundred times as quick as counting.
         return body
-    if count > _NULLS_MAX:
+    if body.count(b"\0") > _NULLS_MAX:
         return body.replace(b"\0", b"")
     return _NULL.sub(lambda one: one[0].replace(b"\0", _REPLACEMENT if one[0] != b"\0" else b""), body)
 
