@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import cast
 
@@ -19,7 +20,7 @@ from gossamer.results.search.index import IndexWriter
 from gossamer.results.search.log import IndexFollower, SearchLog
 from gossamer.results.search.query import QueryAnswer, search
 from gossamer.results.search.question import QueryError, SearchQuestion
-from gossamer.results.search.words import terms_of
+from gossamer.results.search.words import _parts_of, joined_terms, terms_of
 from gossamer.stages.archive.archive import Archives, Followers
 from gossamer.stages.archive.follower import Follower
 from gossamer.stages.archive.options import ArchiveOptions, SearchOptions
@@ -430,6 +431,20 @@ def test_the_language_is_what_the_page_claims(body: bytes, headers: tuple[tuple[
 
 def test_documents_keep_their_order_of_fields() -> None:
     assert list(IndexedPage.__struct_fields__) == SCHEMA.names
+
+
+PIECES = (
+    "a", "Get", "getUser", "HTTPServer", "ID", "x1", "1.000", "net", ".net", "NET", "c", "C", "+", "++", "#", "-", ".",
+    "'", "\u2019", "_", "&", ",", ", ", ". ", " ", "\n", "(", ")", "=", ":", '"', "\u2010", "\u200c", "é", "İ", "中", "ª",
+)  # fmt: skip
+
+
+def test_words_that_are_passed_over_have_no_joined_terms() -> None:
+    """`joined_terms` reads few words of a text; here every word is read."""
+    dice = random.Random(1)
+    for _ in range(3_000):
+        text = "".join(dice.choices(PIECES, k=dice.randrange(1, 12)))
+        assert joined_terms(text) == sorted({term for word in text.split() for term in _parts_of(word)}), text
 
 
 def test_every_character_that_people_do_not_see_is_left_out_of_words() -> None:

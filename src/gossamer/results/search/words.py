@@ -8,7 +8,7 @@ run are then phrases. The second chance of a word, ranked lower, is its loose fo
 import re
 import unicodedata
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, filterfalse, pairwise
 
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
@@ -40,6 +40,8 @@ _FOLDED = str.maketrans(  # With a stroke, and letters of Arabic that differ in 
 )
 _COMPOUND = re.compile(r"(?<![^\W_])[^\W_]++(?>(?:[-.'\u2019_&,\u2010\u2011\u200c][^\W_]++){1,8})")
 _SEPARATORS = str.maketrans("", "", "-.'\u2019_&,\u2010\u2011\u200c")
+_APART = {code: " " for code in range(128) if not chr(code).isalnum() and chr(code) not in "-.'_&,+#"}
+"""What neither is part of a compound or symbol nor stands next to one that it changes."""
 _AFTER = ".,;:!?)\"'"
 _THOUSANDS = re.compile(r"\d{1,3}([,.'\u2019])\d{3}(?:\1\d{3})*")
 _LATIN = re.compile("[A-Za-z0-9]+")
@@ -68,10 +70,7 @@ def terms_of(text: str) -> list[str]:
     """Return the terms of a text in order. A run of n characters of a dense script is its n - 1 pairs and its last
     character. About 100 ns a word of ASCII.
     """
-    text = text.lower()
-    if not text.isascii():  # Typographic marks alone do not make a text slow.
-        for mark in _PUNCTUATION:
-            text = text.replace(mark, " ")
+    text = _without_marks(text.lower())
     if text.isascii():
         words = text.translate(_SPACES).split()  # Half of what a pattern costs.
         is_short = max(map(len, words), default=0) <= WORD_CHARACTERS_MAX
@@ -83,6 +82,14 @@ def terms_of(text: str) -> list[str]:
         else:
             found += _WORD.findall(_RUN.sub(_pairs, normal(word)).replace("_", " "))
     return found
+
+
+def _without_marks(text: str) -> str:
+    """Return a text with spaces for typographic marks, which alone do not make it slow."""
+    if not text.isascii():
+        for mark in _PUNCTUATION:
+            text = text.replace(mark, " ")
+    return text
 
 
 def _pairs(run: re.Match[str]) -> str:
@@ -101,23 +108,27 @@ def loose_terms(terms: list[str], language: str) -> list[str]:
 
 
 def joined_terms(text: str) -> list[str]:
-    """Return what readers may write for the words of a text: `email` for e-mail, `user` for getUserById, each once."""
-    found: set[str] = set()
-    for word in {word.rstrip(_AFTER) for word in set(text.split())}:
-        if not word.islower() or not word.isalpha():  # Most words have no parts.
-            found.update(_parts_of(word))
-    return sorted(found)
+    """Return what readers may write for the words of a text: `email` for e-mail, `user` for getUserById, each once.
+    """
+    text = _without_marks(text.replace("\u2019", "'"))
+    if text.isascii():
+        text = text.translate(_APART).replace(", ", " ").replace(". ", " ")
+    words = set(text.split())
+    marked = {word.rstrip(_AFTER) for word in filterfalse(str.isalpha, words)}
+    marked.update(filterfalse(str.istitle, filter(str.isalpha, filterfalse(str.islower, words))))
+    plain = filter(str.isalpha, filter(str.islower, marked))
+    return sorted({*chain.from_iterable(map(_parts_of, marked.difference(plain)))})  # Most words have no parts.
 
 
-@lru_cache(maxsize=20_000)
+@lru_cache(maxsize=50_000)
 def _parts_of(text: str) -> tuple[str, ...]:
     """Return the terms of a text without spaces that its words alone do not have."""
-    found = symbols_of(text)
-    for word in _COMPOUND.findall(text):
+    found = symbols_of(text) if "#" in text or "++" in text or ".net" in text.lower() else []
+    for word in () if text.isalnum() else _COMPOUND.findall(text):
         found += joined_of(word)
         if "\u200c" in word:  # Persian writes such parts apart too.
             found += terms_of(word.replace("\u200c", " "))
-    for word in _LATIN.findall(text):
+    for word in () if text.islower() else _LATIN.findall(text):
         if not word.isupper() and not word[1:].islower() and len(word) <= JOINED_CHARACTERS_MAX:
             found += [part.lower() for part in _HUMPS.split(word) if 1 < len(part) < len(word)]
     return tuple(found)
