@@ -14,8 +14,19 @@ from gossamer.features.logins.sessions import Jars, Sessions
 from gossamer.features.render.choice import RenderBudget, RenderChoice
 from gossamer.features.render.options import RenderOptions
 from gossamer.features.render.renderer import Renderer
-from gossamer.features.render.rendering import HOST_VISITS_MAX, SLOW, Auto, Gates, PageRendering, PageResources
+from gossamer.features.render.rendering import (
+    HOST_VISITS_MAX,
+    SLOW,
+    Auto,
+    Gates,
+    Headers,
+    PageRendering,
+    PageResources,
+    add_sent,
+)
 from gossamer.features.render.session import SiteSessions
+from gossamer.model.links import Found
+from gossamer.model.pages import Findings
 from gossamer.model.visits import Failure, Reply
 from gossamer.options import convert
 from gossamer.ports import VisitMiddleware
@@ -45,12 +56,12 @@ class Rendering:
         ring.with_feature(self.resources, rendering=self.pages)
 
     def get(
-        self, *texts: str, kind: str = "script", has_session: bool = False, via: str = PAGE
+        self, *texts: str, kind: str = "script", has_session: bool = False, via: str = PAGE, sent: Headers = ()
     ) -> list[Reply | Failure]:
         async def all_of() -> list[Reply | Failure]:
             async with asyncio.TaskGroup() as group:
                 tasks = [
-                    group.create_task(self.resources.get(text, kind, PAGE_ID, via, has_session=has_session))
+                    group.create_task(self.resources.get(text, kind, PAGE_ID, via, has_session=has_session, sent=sent))
                     for text in texts
                 ]
                 while not all(task.done() for task in tasks):
@@ -149,6 +160,32 @@ def test_a_stale_resource_is_requested_on_condition(tmp_path: Path) -> None:
         assert (second.status, second.body) == (200, first.body) == (200, b"code")
         assert ring.web.requests[1].headers == (("If-None-Match", '"1"'),)
         assert [one.status for one, _, kind in ring.archive.prerequisites if kind == "script"] == [200, 304]
+
+
+def test_a_resource_is_requested_with_the_headers_of_its_browser(tmp_path: Path) -> None:
+    """RFC 9110, sections 10.1.3 and 12.5.1: pages of one site share what does not vary by them."""
+    urls = "https://cdn.test/a.png", "https://cdn.test/b.png"
+    varies = reply(b"x", headers=(("Vary", "Accept"), ("Cache-Control", "max-age=9")), media_type="image/png")
+    image: Headers = (("Accept", "image/*"), ("Referer", PAGE))
+    with Ring(tmp_path, {urls[0]: reply(b"x", media_type="image/png"), urls[1]: varies}) as ring:
+        rendering = Rendering(ring)
+        for sent in (image, (("Accept", "*/*"), ("Referer", "https://a.test/b"))):
+            assert [outcome(one) for one in rendering.get(*urls, kind="image", sent=sent)] == [200, 200]
+        assert [(one.url, one.headers) for one in ring.web.requests] == [
+            (urls[0], image), (urls[1], image), (urls[1], (("Accept", "*/*"), ("Referer", "https://a.test/b")))
+        ]  # fmt: skip
+
+
+@pytest.mark.promise("What is fetched", "Links of a page as sent are followed, also if its scripts remove them.")
+def test_links_that_scripts_remove_are_links_of_the_page() -> None:
+    """But for those of templates, which scripts fill in."""
+    texts = ["https://a.test/" + path for path in ("both", "gone", "%7B%7Burl%7D%7D", "x?q={{url}}", "${url}", "{one}")]
+    sent = Findings(links=[Found(one, "anchor") for one in texts])
+    rendered = Findings(links=[Found(texts[0], "anchor", nofollow=True), Found("https://a.test/new", "anchor")])
+    add_sent(rendered, sent)
+    paths = [one.url.removeprefix("https://a.test/") for one in rendered.links]
+    assert paths == ["both", "new", "gone", "{one}"]
+    assert rendered.links[0].nofollow
 
 
 def test_too_long_a_resource_is_cut_off_and_refused(tmp_path: Path) -> None:

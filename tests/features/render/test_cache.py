@@ -134,3 +134,32 @@ def test_a_reply_without_a_session_is_for_no_session() -> None:
     assert confirmed.body == b"one"
     assert cache.confirm(URL, reply(FRESH, status=304), NOW, "two") is not None
     assert cache.confirm(URL, reply(FRESH, status=304), NOW) is not None
+
+
+IMAGE, ANY, OTHER = ("Accept", "image/*,*/*;q=0.8"), ("Accept", "*/*"), ("Origin", "https://b.test")
+OPEN = ("Access-Control-Allow-Origin", "*")
+
+
+@pytest.mark.parametrize(
+    ("headers", "first", "second", "reused"),
+    [
+        ((), (ANY,), (IMAGE,), True),
+        ((("Vary", "Accept-Encoding, Accept"),), (ANY,), (IMAGE,), False),
+        ((("Vary", "Accept"), ("Vary", "Origin")), (ANY, OTHER), (OTHER, ANY), True),
+        ((("Vary", "Referer"),), (ANY,), (ANY, ("Referer", "https://a.test/")), False),
+        # A reply that names no origin, or another one, is none for a request of this one: the browser would refuse it.
+        ((), (), (OTHER,), False),
+        ((OPEN,), (), (OTHER,), True),
+        ((OPEN, ("Vary", "Origin")), (), (OTHER,), False),
+        ((("Access-Control-Allow-Origin", "https://c.test"),), (("Origin", "https://c.test"),), (OTHER,), False),
+    ],
+)
+def test_a_reply_is_for_requests_with_the_headers_that_it_varies_by(
+    headers: tuple[tuple[str, str], ...], first: tuple[tuple[str, str], ...], second: tuple[tuple[str, str], ...],
+    reused: bool,
+) -> None:  # fmt: skip
+    cache = ResourceCache(1 << 20, 500.0)
+    cache.store(URL, reply(*headers, ("ETag", "1")), NOW, sent=first)
+    assert cache.find(URL, sent=first) is not None
+    assert (cache.find(URL, sent=second) is not None) == reused
+    assert (cache.confirm(URL, reply(status=304), NOW, sent=second) is not None) == reused

@@ -21,7 +21,7 @@ LINK = "document.body.insertAdjacentHTML('beforeend', '<a href=/found>x</a>');"
 WAITS_S = {"/slow": 3.0, "/hang": 60.0}
 
 
-async def _get(url: str, kind: str, has_session: bool) -> Reply | Failure:
+async def _get(url: str, kind: str, has_session: bool, sent: object) -> Reply | Failure:
     path = url.removeprefix("http://a.test").partition("?")[0]
     await asyncio.sleep(WAITS_S.get(path, 0.01))
     headers = (("Content-Type", "application/json"),)

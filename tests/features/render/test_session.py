@@ -56,7 +56,7 @@ class Session:
         """Return a page as its scripts make it. An answer to `/set` sets cookies, one to `/swap` changes one."""
         require_chromium()
 
-        async def get(text: str, kind: str, has_session: bool) -> Reply | Failure:
+        async def get(text: str, kind: str, has_session: bool, sent: object) -> Reply | Failure:
             self.asked[text] = has_session
             if text.endswith("/set"):
                 self.take(text, "fresh=1; Path=/")

@@ -102,7 +102,7 @@ class Browser:
             str(theirs_in), str(theirs_out), program_of(options), *FLAGS, *NO_NETWORK, f"--user-data-dir={folder}",
             *(("--no-sandbox",) if options.unsandboxed else ()), "about:blank",
         )  # fmt: skip
-        environment = {"HOME": folder, "TMPDIR": folder, "PATH": os.defpath, "LANG": "C.UTF-8"}
+        environment = {"HOME": folder, "TMPDIR": folder, "PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC"}
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,

@@ -1,7 +1,8 @@
 """Cache: resources that may be used again, as HTTP allows it to a private cache (RFC 9111).
 
-Requests without a session carry the same headers, so that `Vary` matches always, `Vary: *` never. Replies to others
-are for their session, or, if the server says for how long and does not vary them, for all of the site. 5 µs a lookup.
+A reply is for requests whose headers named by its `Vary` are the same; without `Access-Control-Allow-Origin: *`, for
+those of the same `Origin`. Replies to requests with a session are for their session, or, if the server says for how
+long and does not vary them, for all of the site. 5 µs a lookup.
 """
 
 from collections import OrderedDict
@@ -29,6 +30,16 @@ class Entry(msgspec.Struct):
     reply: Reply
     fresh_until: float
     """Wall time; 0: it is validated before each use."""
+    sent: Headers
+    """Headers of its request that requests can differ in."""
+
+    def is_for(self, sent: Headers) -> bool:
+        """Say whether a server that gets these headers would reply the same."""
+        named = _values(self.reply, "vary")
+        if "*" not in _values(self.reply, "access-control-allow-origin"):
+            named.add("origin")
+        differing = {name.lower() for name, _ in {*self.sent} ^ {*sent}}
+        return named.isdisjoint(differing)
 
     @property
     def conditions(self) -> Headers:
@@ -49,16 +60,15 @@ class ResourceCache:
         self._entries: OrderedDict[str, Entry] = OrderedDict()
         self._held_bytes = 0
 
-    def find(self, url: str, session: str = "") -> Entry | None:
-        """Return what is stored for a URL and a session (empty: none), fresh or stale."""
-        keys = (f"{url}\n{session}", f"{url}\n") if session else (url,)
-        key = next((one for one in keys if one in self._entries), "")
-        if not key:
-            return None
-        self._entries.move_to_end(key)
-        return self._entries[key]
+    def find(self, url: str, session: str = "", sent: Headers = ()) -> Entry | None:
+        """Return what is stored for a URL, a session (empty: none) and headers, fresh or stale."""
+        for key in (f"{url}\n{session}", f"{url}\n") if session else (url,):
+            if (entry := self._entries.get(key)) is not None and entry.is_for(sent):
+                self._entries.move_to_end(key)
+                return entry
+        return None
 
-    def store(self, url: str, reply: Reply, now: float, session: str = "") -> None:
+    def store(self, url: str, reply: Reply, now: float, session: str = "", sent: Headers = ()) -> None:
         """Store what came for a URL, where that is allowed; it replaces what was there."""
         if session:
             url += f"\n{'' if _is_for_all_sessions(reply) else session}"
@@ -67,7 +77,7 @@ class ResourceCache:
         size = len(reply.body) + OVERHEAD_BYTES
         if fresh_s is None or reply.truncated or size > self._bytes_max:
             return
-        entry = Entry(reply, now + fresh_s - _age_s(reply) if fresh_s else 0.0)
+        entry = Entry(reply, now + fresh_s - _age_s(reply) if fresh_s else 0.0, sent)
         if entry.fresh_until <= now and not entry.conditions:
             return
         self._entries[url] = entry
@@ -75,16 +85,16 @@ class ResourceCache:
         while self._held_bytes > self._bytes_max:
             self._drop(next(iter(self._entries)))
 
-    def confirm(self, url: str, answer: Reply, now: float, session: str = "") -> Reply | None:
+    def confirm(self, url: str, answer: Reply, now: float, session: str = "", sent: Headers = ()) -> Reply | None:
         """Return the stored reply that a 304 confirms, fresh again; None where there is none (any more)."""
-        entry = self.find(url, session)
+        entry = self.find(url, session, sent)
         if entry is None:
             return None
         newer = {name.lower() for name, _ in answer.headers}
         kept = tuple((name, value) for name, value in entry.reply.headers if name.lower() not in newer)
         news = tuple((name, value) for name, value in answer.headers if not name.lower().startswith("content-"))
         reply = msgspec.structs.replace(entry.reply, headers=kept + news)
-        self.store(url, reply, now, session)
+        self.store(url, reply, now, session, sent)
         return reply
 
     def _drop(self, url: str) -> None:
@@ -95,7 +105,7 @@ class ResourceCache:
     def _lifetime_s(self, reply: Reply) -> float | None:
         """Return how long a reply is fresh, in seconds; 0: it must be validated; None: it must not be stored."""
         stated = _directives(reply)
-        if "no-store" in stated or (reply.header("vary") or "").strip() == "*" or reply.status == 206:
+        if "no-store" in stated or "*" in _values(reply, "vary") or reply.status == 206:
             return None
         if "no-cache" in stated:
             return 0.0
@@ -117,9 +127,14 @@ class ResourceCache:
 def _is_for_all_sessions(reply: Reply) -> bool:
     """Say whether a reply of a session may be used in another one of the same site."""
     stated = _directives(reply)
-    vary = ",".join(value for name, value in reply.headers if name.lower() == "vary").lower()
     says_when = "max-age" in stated or reply.header("expires") is not None
-    return says_when and not ("private" in stated or "cookie" in vary or "authorization" in vary)
+    return says_when and "private" not in stated and _values(reply, "vary").isdisjoint(("cookie", "authorization"))
+
+
+def _values(reply: Reply, field: str) -> set[str]:
+    """Return the elements of a header that is a list, in lower case."""
+    values = ",".join(value for name, value in reply.headers if name.lower() == field)
+    return {one.strip() for one in values.lower().split(",")}
 
 
 def _directives(reply: Reply) -> dict[str, str]:

@@ -22,6 +22,7 @@ from gossamer.features.render.options import RenderOptions
 from gossamer.features.render.patience import PagePatience
 from gossamer.features.render.session import PageSession
 from gossamer.model.visits import Failure, Reply
+from gossamer.stages.fetch.http import sendable
 from gossamer.world.loop import wait_at_most
 
 LEADS_TO_MAX: Final = 100
@@ -29,6 +30,8 @@ LEADS_TO_MAX: Final = 100
 HELD_MIN = 100
 HELD_FACTOR = 10
 """A page is given up after more requests than 100 and ten times `render.requests_max`, with refused ones."""
+DIALOGS_MAX: Final = 1_000
+"""Of a page; one that opens them in a loop does nothing else."""
 STARVATION_TASKS: Final = 10_000
 """Tasks at one virtual instant after which time goes on."""
 WALL_FACTOR: Final = 10.0
@@ -66,17 +69,27 @@ PICTURES: Final[Mapping[str, Event]] = {
 }
 EMPTY: Final = {"stylesheet": ("text/css", b""), "image": ("image/gif", PIXEL)}
 """Answers in place of resources of types that are not requested: their pages take them as loaded."""
+SENT: Final = frozenset(("accept", "origin", "referer", "x-requested-with"))
+"""Headers of a browser's request that the crawl sends: the browser knows types, frames, policies and scripts. Servers
+refuse images without a `Referer`, permit other origins by `Origin`, and send data where a script accepts JSON."""
+SENT_CHARS_MAX: Final = 4_096
+"""Of each of them; as of a Referer in browsers."""
 CLICKS_MAX: Final = 100
 """Elements of a page that are clicked to see where they lead."""
+STAY: Final = "window.close = () => {}"
+"""Scripts may close a window whose history has one page."""
 READ_DOM: Final = WHOLE + script("read.js")
 CLICK: Final = WHOLE + script("leads.js").replace("CLICKS_MAX", str(CLICKS_MAX))
+
+Headers = tuple[tuple[str, str], ...]
 
 
 class Supply(NamedTuple):
     """Where the resources of a page come from."""
 
-    get: Callable[[str, str, bool], Awaitable[Reply | Failure]]
-    """Returns what a URL, a type of resource, and whether to use the session bring: a reply, decoded, or why not."""
+    get: Callable[[str, str, bool, Headers], Awaitable[Reply | Failure]]
+    """Returns what a URL brings, requested with a type of resource, the session or not, and headers: a reply, decoded,
+    or why there is none."""
     is_delayed: Callable[[], bool] = bool
     """Returns whether the page waits because of the delay of a host."""
     session: PageSession | None = None
@@ -133,7 +146,7 @@ class Rendering:
         self._cut = ""
         self._session = self._target = ""
         self._is_served = False
-        self._held = self._requested = 0
+        self._held = self._requested = self._dialogs = 0
         self._replied_cpu_s = browser.cpu_s
         self._held_max = max(HELD_MIN, HELD_FACTOR * options.requests_max)
         self._bytes_left = options.page_bytes_max - len(document.body)
@@ -228,13 +241,15 @@ class Rendering:
     async def _load(self, context: Event) -> None:
         """Load the document, and let virtual time run from then on: before, nothing would load."""
         call = self._browser.call
-        self._target = (await call("Target.createTarget", {"url": "about:blank", **context}))["targetId"]
+        # Loads no document: the page is the first in its history, and a script that goes back stays in it.
+        self._target = (await call("Target.createTarget", {"url": "javascript:0", **context}))["targetId"]
         attached = await call("Target.attachToTarget", {"targetId": self._target, "flatten": True})
         session = self._session = attached["sessionId"]
         await call("Browser.setDownloadBehavior", {"behavior": "deny", **context})
         for method, params in (
             ("Page.enable", {}), ("Inspector.enable", {}), ("Network.enable", {"maxTotalBufferSize": 0}),
             ("Network.setBypassServiceWorker", {"bypass": True}),
+            ("Page.addScriptToEvaluateOnNewDocument", {"source": STAY}),
         ):  # fmt: skip
             await call(method, params, session)
         if self._site_session is not None:
@@ -405,6 +420,9 @@ class Rendering:
                 if params["frameId"] == self._target and params.get("reason") != "formSubmissionPost":
                     self._note_lead(params["url"].partition("#")[0])
             case "Page.javascriptDialogOpening":
+                self._dialogs += 1
+                if self._dialogs > DIALOGS_MAX:
+                    self._failure = BrowserError(f"it opened more than {DIALOGS_MAX} dialogs", "hangs")
                 self._do(self._call("Page.handleJavaScriptDialog", {"accept": False}, session))
             case "Inspector.targetCrashed" if session == self._session:
                 self._failure = BrowserError("it crashed its browser", "crashed")
@@ -465,9 +483,14 @@ class Rendering:
             return "late"
         if method != "GET":
             return "method"
-        # Icons, streams of events and service workers have no type of their own.
+        # Icons, streams of events, service workers and what a visitor may want next have no type of their own.
         odd = headers.get("Accept", "").startswith(("image/", "text/event-stream")) and kind != "image"
-        if odd or "Service-Worker" in headers or kind in REFUSED_TYPES or not url.startswith(("http://", "https://")):
+        if (
+            odd
+            or not headers.keys().isdisjoint(("Service-Worker", "Sec-Purpose"))
+            or kind in REFUSED_TYPES
+            or not url.startswith(("http://", "https://"))
+        ):
             return "type"
         if kind not in wanted and same not in wanted:
             return "unwanted"
@@ -483,7 +506,9 @@ class Rendering:
         self._patience.begin(request)
         shared = self._site_session
         try:
-            reply = await self._get(url, kind, shared is not None and await shared.carries(url, headers))
+            reply = await self._get(
+                url, kind, shared is not None and await shared.carries(url, headers), sent_of(headers)
+            )
             if shared is not None:
                 await shared.give()
         finally:
@@ -501,9 +526,7 @@ class Rendering:
         else:
             await self._fulfil(session, number, reply.status, reply.headers, reply.body)
 
-    async def _fulfil(
-        self, session: str, number: str, status: int, headers: tuple[tuple[str, str], ...], body: bytes
-    ) -> None:
+    async def _fulfil(self, session: str, number: str, status: int, headers: Headers, body: bytes) -> None:
         answer = {
             "requestId": number,
             "responseCode": status,
@@ -517,3 +540,12 @@ class Rendering:
         # A navigation that is aborted leaves the page as it is; any other error would show one of its own.
         error = "Aborted" if reason == "navigation" else "BlockedByClient"
         await self._call("Fetch.failRequest", {"requestId": number, "errorReason": error}, session)
+
+
+def sent_of(headers: Mapping[str, str]) -> Headers:
+    """Return those headers of a browser's request that the crawl sends."""
+    return tuple(
+        (name, value)
+        for name, value in headers.items()
+        if name.lower() in SENT and len(value) <= SENT_CHARS_MAX and sendable(name, value)
+    )

@@ -8,6 +8,7 @@ imported only if pages are rendered.
 
 import asyncio
 import math
+import re
 import uuid
 from collections import Counter
 from collections.abc import Callable
@@ -51,6 +52,8 @@ NOT_MODIFIED: Final = 304
 HOST_VISITS_MAX: Final = 4
 """Visits of one host that wait for browsers, or are in them; one, while half of `render.waiting_max` wait."""
 SLOW: Final = Failure("timeout", "its host does not send it within render.settle_s_max")
+_TEMPLATE: Final = re.compile(r"(?:\{|%7B){2}|\$(?:\{|%7B)", re.IGNORECASE)
+"""In addresses that scripts of the page fill in: `{{…}}`, `${…}`."""
 Headers = tuple[tuple[str, str], ...]
 
 
@@ -73,6 +76,8 @@ class Wanted(msgspec.Struct, eq=False):
     page_id: str
     via: str
     """Address of the page that needs the resource."""
+    sent: Headers
+    """Headers that its browser sends."""
     has_session: bool
     session: str
     conditions: Headers
@@ -120,27 +125,29 @@ class PageResources(VisitMiddleware):
         return PageSession(page, self._sessions, self.namer.name, self._clock.now)
 
     async def get(
-        self, text: str, kind: str, page_id: str, via: str, patience_s: float = math.inf, *, has_session: bool = False
-    ) -> Reply | Failure:
+        self, text: str, kind: str, page_id: str, via: str, patience_s: float = math.inf, *, has_session: bool = False,
+        sent: Headers = (),
+    ) -> Reply | Failure:  # fmt: skip
         """Return a resource for a page, decoded, or why there is none. Its host may be slow for `patience_s`."""
         url = self.namer.name(text)
         if url is None:
             return Failure("unsupported", "its URL cannot be requested")
         while (other := self._wanted.get(url.text)) is not None:
-            is_same = other.session == _digest(self._headers(url, has_session=has_session)) and other.via == via
+            is_same = other.session == _digest(self._headers(url, has_session=has_session))
+            is_same = is_same and (other.via, other.sent) == (via, sent)
             other.others += is_same
             if (found := await asyncio.shield(other.over)) is not None and is_same:
                 self._counters.rendering("resources_reused", 1)
                 return found
         session = _digest(self._headers(url, has_session=has_session))
-        entry = self._cache.find(url.text, session)
+        entry = self._cache.find(url.text, session, sent)
         if entry is not None and entry.fresh_until > self._clock.now() and self._is_for(entry.reply, via, url):
             self._counters.rendering("resources_reused", 1)
             return entry.reply
         conditions = entry.conditions if entry is not None else ()
         future = asyncio.get_running_loop().create_future
         began = self._clock.now()
-        wanted = Wanted(url, kind, page_id, via, has_session, session, conditions, began, future(), future())
+        wanted = Wanted(url, kind, page_id, via, sent, has_session, session, conditions, began, future(), future())
         self._wanted[url.text] = wanted
         result: Reply | Failure | None = None
         try:
@@ -166,7 +173,7 @@ class PageResources(VisitMiddleware):
             return refused
         # The shard that keeps a host's delay checks its rules, too.
         origin = url if is_ours else self.namer.name(wanted.via) or url
-        about = f"{wanted.kind} {wanted.page_id}"
+        about = f"{wanted.kind} {wanted.page_id} {msgspec.json.encode(wanted.sent).decode()}"
         fetch = Prerequisite(origin, url, owner=self.name, subject=about, is_about_origin=False)
         now = self._clock.now()
         if not (self.control.run_prerequisite(fetch, now) if is_ours else self._exchange.run_prerequisite(fetch)):
@@ -180,9 +187,11 @@ class PageResources(VisitMiddleware):
         """Get a resource for a page of another shard, as for a page of this one."""
 
         async def get() -> None:
-            kind, _, page_id = prerequisite.subject.partition(" ")
-            via = prerequisite.origin.text
-            found = await self.get(prerequisite.url.text, kind, page_id, via, self._options.settle_s_max)
+            kind, page_id, sent = prerequisite.subject.split(" ", 2)
+            found = await self.get(
+                prerequisite.url.text, kind, page_id, prerequisite.origin.text, self._options.settle_s_max,
+                sent=msgspec.json.decode(sent, type=Headers),
+            )  # fmt: skip
             answer(prerequisite, found, found.body if isinstance(found, Reply) else b"")
 
         task = asyncio.create_task(get())
@@ -241,8 +250,7 @@ class PageResources(VisitMiddleware):
         headers: Headers = ()
         if wanted is not None:
             own = self._headers(wanted.url, has_session=wanted.has_session)
-            headers = wanted.conditions if _digest(own) == wanted.session else ()
-            headers += own
+            headers = wanted.sent + (wanted.conditions if _digest(own) == wanted.session else ()) + own
             wanted.session = _digest(own)
             wanted.is_sent = True
         return msgspec.structs.replace(request, headers=headers, body_bytes_max=self._options.resource_bytes_max)
@@ -287,7 +295,7 @@ class PageResources(VisitMiddleware):
         if not self._is_for(reply, wanted.via, url):
             return Failure("excluded", "it was requested with credentials, which are not for pages of other sites")
         if reply.status == NOT_MODIFIED and wanted.conditions:
-            confirmed = self._cache.confirm(url.text, reply, now, wanted.session)
+            confirmed = self._cache.confirm(url.text, reply, now, wanted.session, wanted.sent)
             return confirmed or Failure("protocol_error", "304 for what is not held any more")
         if reply.file is not None or reply.truncated:
             return Failure("too_large", "it is longer than render.resource_bytes_max")
@@ -295,7 +303,7 @@ class PageResources(VisitMiddleware):
         if len(body) > self._options.resource_bytes_max:
             return Failure("too_large", "it is longer than render.resource_bytes_max")
         reply = msgspec.structs.replace(reply, body=body, request_head=b"")
-        self._cache.store(url.text, reply, now, wanted.session)
+        self._cache.store(url.text, reply, now, wanted.session, wanted.sent)
         return reply
 
 
@@ -437,9 +445,9 @@ class PageRendering(BrowserRendering):
         page_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{reply.url} {reply.started_at!r}"))
         slow_s = self._options.settle_s_max
 
-        async def get(text: str, kind: str, has_session: bool) -> Reply | Failure:
+        async def get(text: str, kind: str, has_session: bool, sent: Headers) -> Reply | Failure:
             nonlocal slow_s
-            found = await self.resources.get(text, kind, page_id, reply.url, slow_s, has_session=has_session)
+            found = await self.resources.get(text, kind, page_id, reply.url, slow_s, has_session=has_session, sent=sent)
             slow_s = min(SLOW_AGAIN_S, slow_s / 2) if found == SLOW else slow_s
             return found
 
@@ -459,7 +467,7 @@ class PageRendering(BrowserRendering):
         seen = self._examiner.look_again(reply, Content(BOM + html), url.fingerprint, dom.url)
         seen.findings.links += [Found(target, SCRIPT) for target in dom.leads_to]
         gained = len(_new_links(examined.findings, seen.findings))
-        _add_statements(seen.findings, examined.findings)
+        add_sent(seen.findings, examined.findings)
         self._counters.count_rendering(PARTIAL if dom.cut else RENDERED)
         self._counters.rendering("links_gained", gained)
         for reason, count in dom.refused.items():
@@ -514,8 +522,12 @@ def _new_links(sent: Findings, rendered: Findings) -> list[str]:
     return [url for url in dict.fromkeys(one.url for one in rendered.links) if url not in known]
 
 
-def _add_statements(findings: Findings, sent: Findings) -> None:
-    """Add the statements of the page as sent to those of the rendered page, since scripts cannot revoke statements."""
+def add_sent(findings: Findings, sent: Findings) -> None:
+    """Add to a rendered page what it had as sent: statements, since scripts cannot revoke them, and links that scripts
+    removed, but for those of templates. Google follows both (Splitt, office hours of 2021-03-24).
+    """
+    known = {one.url for one in findings.links}
+    findings.links += [one for one in sent.links if one.url not in known and not _TEMPLATE.search(one.url)]
     findings.nofollow = findings.nofollow or sent.nofollow
     findings.noindex = findings.noindex or sent.noindex
     findings.statements += [one for one in sent.statements if one not in findings.statements]

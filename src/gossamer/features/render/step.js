@@ -3,7 +3,7 @@
   const state = globalThis.gossamer ??= {opened: new WeakSet(), hovered: new WeakSet(), clicked: new WeakMap(), visited: new Set(), html: "",
                                          waiting: new Set(), bytes: 0, height: -1, count: -1};
   const root = of("documentElement"), roots = root ? gossamerRoots(root, true) : [];
-  const all = selector => roots.flatMap(one => [...one.querySelectorAll(selector)]).slice(0, 5000);
+  const all = selector => roots.flatMap(one => [...one.querySelectorAll(selector)]).slice(0, gossamerMost.elements);
   const count = all("*").length, shown = node => node.checkVisibility();
   const leads = node => node.matches("a[href]") && !/^(#|javascript:)/i.test(node.getAttribute("href"));
   let done = 0;

@@ -20,12 +20,14 @@ globalThis.gossamerRoots ??= (from, isAgain) => {
   globalThis.gossamerLast = {from, count, roots};
   return roots;
 };
+// Elements of a kind that are looked at, links in each look and in the end, and characters of links that are gone.
+globalThis.gossamerMost ??= {elements: 5000, links: 2000, kept: 1e6, chars: 1 << 20};
 globalThis.gossamerLinks ??= {shown: new Map(), kept: new Set(), chars: 0};
 globalThis.gossamerNote ??= (roots, isKept) => {
-  const {shown, kept} = gossamerLinks;
-  for (const root of roots) for (const node of [...root.querySelectorAll("a[href]")].slice(0, isKept ? 1e6 : 2000)) {
+  const {shown, kept} = gossamerLinks, most = gossamerMost;
+  for (const root of roots) for (const node of [...root.querySelectorAll("a[href]")].slice(0, isKept ? most.kept : most.links)) {
     if (isKept) kept.add(node.href);
-    else if (!shown.has(node.href) && (gossamerLinks.chars += node.outerHTML.length) < 1 << 20)
+    else if (!shown.has(node.href) && (gossamerLinks.chars += node.outerHTML.length) < most.chars)
       shown.set(node.href, node.outerHTML);
   }
 };
@@ -42,5 +44,5 @@ globalThis.gossamerWhole ??= (node, isOuter) => {
   return html;
 };
 globalThis.gossamerBoxes ??= roots => roots.flatMap(root => [...root.querySelectorAll("main, div, section, ul, ol")])
-  .slice(0, 5000).filter(node => node.scrollHeight > node.clientHeight + 50 && node.clientHeight > 100
+  .slice(0, gossamerMost.elements).filter(node => node.scrollHeight > node.clientHeight + 50 && node.clientHeight > 100
     && /auto|scroll/.test(getComputedStyle(node).overflowY));
