@@ -335,7 +335,9 @@ class Rendering:
             ran = bool(own)
             own = tuple([one for one in own if await self._runs_again(one)])
             if not (await self._evaluate(built_in) or ran):
-                return
+                await self._frame()  # An observer that heard of the last frame may add something with the next one.
+                if not await self._evaluate(built_in):
+                    return
             await self._frame()
             await self._pass(BEHAVIOR_S - NOTICE_S)
         self._cut = self._cut or "it shows more, but the steps, time or memory for behaviors are used up"
