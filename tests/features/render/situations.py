@@ -270,6 +270,8 @@ BUSY = {
 }
 POLICIES = {
     "content policy": Situation(_script(ADD), headers=(("Content-Security-Policy", "script-src 'unsafe-inline'"),)),
+    "type of any file": Situation(_script(ADD), headers=(("Content-Type", "application/octet-stream"),)),
+    "no type": Situation(_script(ADD), headers=(("X-Content-Type-Options", "nosniff"),)),
     "content policy of nothing": Situation(
         "<body><a href=/found>x</a>", headers=(("Content-Security-Policy", "default-src 'none'"),)
     ),

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -254,3 +257,18 @@ def test_a_form_that_a_script_posts_is_no_link() -> None:
     body = "<form id=form method=post action=/one></form><script>form.%s; form.submit()</script>"
     assert render(body % "id").leads_to == ()
     assert render(body % "method = 'get'").leads_to == (f"{URL}one?",)
+
+
+def test_a_browser_whose_guard_is_killed_leaves_no_files() -> None:
+    """As where the system lacks memory, and its killer takes the guard."""
+    require_chromium()
+
+    async def folder_of_one() -> Path:
+        browser = await Browser.start(RenderOptions())
+        os.kill(browser._process.pid, signal.SIGKILL)
+        await browser.close()
+        return Path(browser._folder)
+
+    folder = asyncio.run(folder_of_one())
+    assert folder.name.startswith("gossamer-browser-")
+    assert not folder.exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+import msgspec
 import pytest
 
 from gossamer.features.render.browser import Browser, BrowserError
@@ -17,6 +18,7 @@ from tests.features.render.situations import SITUATIONS, Situation
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.paced, pytest.mark.timeout(600)]
 Headers = tuple[tuple[str, str], ...]
+HTML: Headers = (("Content-Type", "text/html"),)
 OPTIONS = convert(RenderOptions, {"stall_s_max": 2.0, "settle_s_max": 1.0, "requests_max": 20})
 FROM = "document.body.insertAdjacentHTML('beforeend', '<a href=/from-%s>x</a>')"
 SITE = {
@@ -66,7 +68,8 @@ async def see(browser: Browser, one: Situation) -> tuple[Dom | PageError | Brows
     """Render a page of a situation."""
     web = Web()
     html = f"<!doctype html><html><head><title>x</title></head>{one.body}".encode()
-    document = Reply(one.url, 200, (("Content-Type", "text/html"), *one.headers), html, "127.0.0.1", 0.0, 0.1, 10)
+    document = Reply(one.url, 200, one.headers or HTML, html, "127.0.0.1", 0.0, 0.1, 10)
+    document = msgspec.structs.replace(document, media_type="text/html")
     try:
         return await Rendering(browser, document, OPTIONS, Supply(web.get), ()).dom(), web
     except (PageError, BrowserError) as error:

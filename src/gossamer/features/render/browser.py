@@ -28,6 +28,7 @@ START_S_MAX: Final = 30.0
 MESSAGE_BYTES_MAX: Final = 64 << 20
 """A browser that sends a longer message is ended."""
 END_S_MAX: Final = 5.0
+CLEAR_S: Final = 0.05
 NO_NETWORK: Final = (
     # Nothing listens there, and not even loopback goes around it: measured with preconnect, navigation and WebSocket.
     "--proxy-server=http://127.0.0.1:9", "--proxy-bypass-list=<-loopback>", "--dns-prefetch-disable",
@@ -79,6 +80,7 @@ class Browser:
         self._calls: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._number = 0
         self._tasks: list[asyncio.Task[None]] = []
+        self._folder = ""
         self.on_event: Callable[[str, str, Event], None] = ignore
         """Hears the session, the name and the parameters of each event. Must not raise."""
         self.cpu_s = 0.0
@@ -118,6 +120,7 @@ class Browser:
             os.close(theirs_in)
             os.close(theirs_out)
         browser = cls(process, await open_pipe(ours_in, ours_out))
+        browser._folder = folder
         browser.listen()
         try:
             await browser.call("Browser.getVersion", within_s=START_S_MAX)
@@ -167,9 +170,17 @@ class Browser:
         self._pipe.reading.close()
         assert self._process.stdin is not None
         self._process.stdin.close()
-        if await wait_at_most(END_S_MAX, self._process.wait()):
-            return
-        await end_process(self._process)  # The browser dies with its guard.
+        if not await wait_at_most(END_S_MAX, self._process.wait()):
+            await end_process(self._process)  # The browser dies with its guard.
+        await wait_at_most(END_S_MAX, self._clear())
+
+    async def _clear(self) -> None:
+        """Remove the folder of a browser whose guard was killed, as where the system lacks memory: its processes end a
+        little later.
+        """
+        while os.path.lexists(self._folder):  # noqa: ASYNC240 - a look takes microseconds
+            shutil.rmtree(self._folder, ignore_errors=True)
+            await asyncio.sleep(CLEAR_S)
 
     async def _read(self) -> None:
         """Take answers and events until there are none."""

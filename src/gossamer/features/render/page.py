@@ -462,7 +462,7 @@ class Rendering:
         if is_main and not self._is_served:
             self._is_served = True
             own = self._document
-            await self._fulfil(session, number, own.status, own.headers, own.body)
+            await self._fulfil(session, number, own.status, _typed_headers(own), own.body)
             return
         url = request["url"].partition("#")[0]
         if is_main and request["method"] == "GET":
@@ -542,6 +542,17 @@ class Rendering:
         # A navigation that is aborted leaves the page as it is; any other error would show one of its own.
         error = "Aborted" if reason == "navigation" else "BlockedByClient"
         await self._call("Fetch.failRequest", {"requestId": number, "errorReason": error}, session)
+
+
+def _typed_headers(reply: Reply) -> Headers:
+    """Return the headers of a document with the type that it has by its content, if its server states another one: the
+    browser would take it for a download.
+    """
+    stated = (reply.header("content-type") or "").partition(";")[0].strip().lower()
+    if stated == reply.media_type or not reply.media_type:
+        return reply.headers
+    others = tuple(one for one in reply.headers if one[0].lower() != "content-type")
+    return (*others, ("Content-Type", reply.media_type))
 
 
 def sent_of(headers: Mapping[str, str]) -> Headers:
