@@ -267,7 +267,7 @@ def test_a_browser_whose_guard_is_killed_leaves_no_files() -> None:
         browser = await Browser.start(RenderOptions())
         os.kill(browser._process.pid, signal.SIGKILL)
         await browser.close()
-        return Path(browser._folder)
+        return Path(browser.folder)
 
     folder = asyncio.run(folder_of_one())
     assert folder.name.startswith("gossamer-browser-")

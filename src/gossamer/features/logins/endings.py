@@ -134,9 +134,7 @@ class SessionEndings:
         self._page_at = self._replies
 
     def note_end(self, url: Url, now: float) -> tuple[bool, bool]:
-        """Note that the last reply, to this URL, shows no session. Return whether the session is kept, because `good`
-        tells more, and whether another request for the URL would change nothing.
-        """
+        """Note a reply without a session. Return whether the session is kept, and whether to request no more."""
         self._out[url.key] += 1
         is_kept = self._replies == 1 and self.good is not None and self.good.key != url.key
         if is_kept:
@@ -147,9 +145,7 @@ class SessionEndings:
         return is_kept, self._out[url.key] >= LOGGED_OUT_MAX
 
     def note_check(self, now: float, *, is_out: bool | None) -> str:
-        """Note whether `good` shows no session; None: its request failed. Return the kind of URLs that are excluded
-        because of it; empty: none.
-        """
+        """Note whether `good` shows no session; None: its request failed. Return the kind of URLs excluded for it."""
         url = self._tried
         self._tried = None
         if url is None or is_out is None:
@@ -196,9 +192,7 @@ class SessionEndings:
 
 
 def _kinds_of(url: Url) -> tuple[str, ...]:
-    """Return the kinds of a URL, the narrowest first: itself; one for each of its parameters; its path with the names
-    of its parameters; the same without numbers and tokens in the path.
-    """
+    """Return a URL's kinds: itself; each parameter; its path with their names; that without numbers and tokens."""
     path, mark, query = url.text.removeprefix(url.origin).partition("?")
     pairs = [pair for pair in _SEPARATOR.split(query, PAIRS_MAX)[:PAIRS_MAX] if "=" in pair]
     names = "&".join(pair.partition("=")[0] + "=" for pair in pairs) or query

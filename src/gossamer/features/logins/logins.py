@@ -84,13 +84,10 @@ class FormLogin:
         self._logout = [re.compile(pattern) for pattern in rule.logout]
 
     def covers(self, url: Url) -> bool:
-        """Say whether a URL needs the session."""
         return url.site == self.url.site and (rule := self._place.of(url.text)) is not None and bool(rule.headers)
 
     def is_login_page(self, url: Url) -> bool:
-        """Say whether a URL is that of the login, with any further parameters. Of its own parameters, those that lead
-        back to a page (`next=/home`) may differ.
-        """
+        """Say whether a URL is that of the login; parameters may differ that are more, or lead back (`next=/home`)."""
         path, _, query = url.text.partition("?")
         own, _, own_query = self.url.text.partition("?")
         return path == own and _parameters(own_query) <= _parameters(query)
@@ -134,10 +131,9 @@ class FormLogins(VisitMiddleware):
         unpark: Callable[[Url, float], None],
     ) -> None:
         """`rules` are by name, with their secrets; `headers` returns those of a request's session, and `cookies` the
-        names of a site's cookies; `pauses_s` are the first and the longest wait after a failed login; `on_given_up` is
-        called with the name of a login and the reason why it was given up, and with an empty reason when it works, or
-        when its partition has arrived or left; `on_excluded` is called with the name of a login and a kind of URLs that
-        end its session; `unpark` lets a host go on that waits for a login.
+        names of a site's; `pauses_s` are the first and the longest wait after a failed login; `on_given_up` gets the
+        name of a login and why it was given up, empty when it works or its partition moved; `on_excluded` its name and
+        a kind of URLs that end its session; `unpark` lets a host go on that waits for a login.
         """
         self._pauses_s = pauses_s
         self._epochs = epochs
@@ -225,7 +221,6 @@ class FormLogins(VisitMiddleware):
         return login is not None and login.name in names
 
     def covers(self, url: Url) -> bool:
-        """Say whether a URL needs the session of a login."""
         return self._of(url) is not None
 
     def token(self, url: Url) -> str:
@@ -270,8 +265,8 @@ class FormLogins(VisitMiddleware):
     def why_logged_out(
         self, url: Url, reply: Reply, now: float, body: bytes | None = None, targets: Sequence[str] = ()
     ) -> str:
-        """Return why a reply shows that the session has ended, and so is not content; empty if it is content. `body`,
-        and `targets` to which scripts would have navigated, are known after the reply was examined.
+        """Return why a reply shows that the session has ended; empty if it is content. `body`, and `targets` to which
+        scripts would have navigated, are known after it was examined.
         """
         login = self._of(url)
         if login is None or login.phase != "in":

@@ -60,7 +60,6 @@ class Jars:
         self._jars: OrderedDict[str, Jar] = OrderedDict()
 
     def has(self, site: str) -> bool:
-        """Say whether cookies of a site are kept."""
         return self._sites is None or site in self._sites
 
     def find(self, site: str) -> Jar | None:
@@ -68,7 +67,6 @@ class Jars:
         return self.of(site) if self.has(site) else None
 
     def of(self, site: str) -> Jar:
-        """Return a site's jar."""
         jar = self._jars.get(site)
         if jar is None:
             kept = self._epochs.get("cookie", jar_key(site))
@@ -181,7 +179,6 @@ class Sessions(VisitMiddleware):
         self.jars.forget()
 
     def names(self, site: str, now: float) -> set[str]:
-        """Return the names of a site's cookies."""
         return self.jars.of(site).names(now)
 
 

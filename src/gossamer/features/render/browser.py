@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -80,7 +80,7 @@ class Browser:
         self._calls: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._number = 0
         self._tasks: list[asyncio.Task[None]] = []
-        self._folder = ""
+        self.folder = ""
         self.on_event: Callable[[str, str, Event], None] = ignore
         """Hears the session, the name and the parameters of each event. Must not raise."""
         self.cpu_s = 0.0
@@ -96,31 +96,18 @@ class Browser:
     async def start(cls, options: RenderOptions) -> Browser:
         """Start a browser: about 0.5 s. Raises BrowserError: it did not start."""
         folder = tempfile.mkdtemp(prefix="gossamer-browser-")
-        theirs_in, ours_out = os.pipe()
-        ours_in, theirs_out = os.pipe()
-        user, group = user_of(options)
+        starter = (guard.__file__, folder, str(options.memory_bytes_max), *map(str, user_of(options)))
         command = (
-            sys.executable, "-I", "-S", guard.__file__, folder, str(options.memory_bytes_max), str(user), str(group),
-            str(theirs_in), str(theirs_out), program_of(options), *FLAGS, *NO_NETWORK, f"--user-data-dir={folder}",
+            program_of(options), *FLAGS, *NO_NETWORK, f"--user-data-dir={folder}",
             *(("--no-sandbox",) if options.unsandboxed else ()), "about:blank",
         )  # fmt: skip
         environment = {"HOME": folder, "TMPDIR": folder, "PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC"}
         try:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-                pass_fds=(theirs_in, theirs_out), start_new_session=True, env=environment,
-            )  # fmt: skip
-        except OSError as error:
+            browser = await cls.launch(starter, command, asyncio.subprocess.PIPE, environment)
+        except BrowserError:
             shutil.rmtree(folder, ignore_errors=True)
-            for one in (ours_in, ours_out):
-                os.close(one)
-            raise BrowserError(f"the browser did not start: {error.strerror}") from error
-        finally:
-            os.close(theirs_in)
-            os.close(theirs_out)
-        browser = cls(process, await open_pipe(ours_in, ours_out))
-        browser._folder = folder
+            raise
+        browser.folder = folder
         browser.listen()
         try:
             await browser.call("Browser.getVersion", within_s=START_S_MAX)
@@ -128,6 +115,28 @@ class Browser:
             await browser.close()
             raise
         return browser
+
+    @classmethod
+    async def launch(
+        cls, starter: Sequence[str], command: Sequence[str], output: int, environment: Mapping[str, str] | None = None
+    ) -> Browser:
+        """Run Python with arguments: `starter`, both descriptors of a pipe, and the command that it is to start."""
+        theirs_in, ours_out = os.pipe()
+        ours_in, theirs_out = os.pipe()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-I", "-S", *starter, str(theirs_in), str(theirs_out), *command,
+                stdin=asyncio.subprocess.PIPE, stdout=output, stderr=asyncio.subprocess.DEVNULL,
+                pass_fds=(theirs_in, theirs_out), start_new_session=True, env=environment,
+            )  # fmt: skip
+        except OSError as error:
+            for one in (ours_in, ours_out):
+                os.close(one)
+            raise BrowserError(f"the browser did not start: {error.strerror}") from error
+        finally:
+            os.close(theirs_in)
+            os.close(theirs_out)
+        return cls(process, await open_pipe(ours_in, ours_out))
 
     def listen(self, *, has_guard: bool = True) -> None:
         """Begin to read what the browser and its guard say."""
@@ -175,15 +184,12 @@ class Browser:
         await wait_at_most(END_S_MAX, self._clear())
 
     async def _clear(self) -> None:
-        """Remove the folder of a browser whose guard was killed, as where the system lacks memory: its processes end a
-        little later.
-        """
-        while os.path.lexists(self._folder):  # noqa: ASYNC240 - a look takes microseconds
-            shutil.rmtree(self._folder, ignore_errors=True)
+        """Remove the folder of a browser whose guard was killed: its processes end a little later."""
+        while os.path.lexists(self.folder):  # noqa: ASYNC240 - a look takes microseconds
+            shutil.rmtree(self.folder, ignore_errors=True)
             await asyncio.sleep(CLEAR_S)
 
     async def _read(self) -> None:
-        """Take answers and events until there are none."""
         try:
             while True:
                 message = _decode((await self._pipe.reader.readuntil(b"\0"))[:-1])
@@ -207,7 +213,6 @@ class Browser:
             self._end("the browser sent what cannot be read")
 
     async def _look(self) -> None:
-        """Take what the guard says."""
         assert self._process.stdout is not None
         while line := await self._process.stdout.readline():
             used, held = line.split()
@@ -235,11 +240,7 @@ def program_of(options: RenderOptions) -> str:
 
 
 def user_of(options: RenderOptions) -> tuple[int, int]:
-    """Return the user and the group that a browser becomes; -1 where it stays what we are.
-
-    Raises:
-        ConfigError: there is no such user.
-    """
+    """Return the user and the group that a browser becomes; -1: ours. Raises ConfigError: there is no such user."""
     if os.getuid() != 0 or options.unsandboxed:
         return -1, -1
     try:
@@ -252,11 +253,7 @@ def user_of(options: RenderOptions) -> tuple[int, int]:
 
 
 def require_browser(options: RenderOptions) -> None:
-    """Check that browsers can run. About 40 ms.
-
-    Raises:
-        ConfigError: there is none, or it would have no sandbox, or no folder.
-    """
+    """Raise ConfigError if there is no browser, or it would have no sandbox, or no folder. About 40 ms."""
     program_of(options)
     status = probe(options)
     if status == guard.NO_ENTRY:
@@ -273,9 +270,7 @@ def require_browser(options: RenderOptions) -> None:
 
 
 def probe(options: RenderOptions) -> int:
-    """Return 0 if browsers may have user namespaces, of which they make their sandbox; `guard.NO_ENTRY` if they may not
-    enter the folder for temporary files. Raises `ConfigError` if there is no such user. About 40 ms.
-    """
+    """Return 0 if browsers may have user namespaces, for their sandbox; `guard.NO_ENTRY`: they may not enter TMPDIR."""
     user, group = user_of(options)
     folder = tempfile.gettempdir()
     command = (sys.executable, "-I", "-S", guard.__file__, guard.PROBE, str(user), str(group), folder)

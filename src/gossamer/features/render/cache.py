@@ -77,7 +77,9 @@ class ResourceCache:
         size = len(reply.body) + OVERHEAD_BYTES
         if fresh_s is None or reply.truncated or size > self._bytes_max:
             return
-        entry = Entry(reply, now + fresh_s - _age_s(reply) if fresh_s else 0.0, sent)
+        age = (reply.header("age") or "").strip()
+        age_s = float(age) if age.isdigit() else 0.0
+        entry = Entry(reply, now + fresh_s - age_s if fresh_s else 0.0, sent)
         if entry.fresh_until <= now and not entry.conditions:
             return
         self._entries[url] = entry
@@ -145,12 +147,6 @@ def _directives(reply: Reply) -> dict[str, str]:
                 directive, _, argument = one.strip().partition("=")
                 found[directive.lower()] = argument.strip('" ')
     return found
-
-
-def _age_s(reply: Reply) -> float:
-    """Return for how long other caches had a reply."""
-    age = (reply.header("age") or "").strip()
-    return float(age) if age.isdigit() else 0.0
 
 
 def _instant(date: str) -> float | None:

@@ -55,9 +55,7 @@ def gains_text(before: int, after: int) -> bool:
 
 
 class RenderGroup(msgspec.Struct, array_like=True):
-    """Pages of one host that share a URL template and a signal; or all its pages with a signal, with the first sample
-    of each template.
-    """
+    """Pages of a host with a URL template and a signal; or all with a signal, and first samples of each template."""
 
     pages: int = 0
     rendered: int = 0
@@ -89,7 +87,6 @@ class RenderGroup(msgspec.Struct, array_like=True):
         self.wait = min(self.wait * growth, WAIT_MAX)
 
     def says(self) -> str:
-        """Return a phrase for people."""
         if not self.rendered:
             return f"{self.pages:,} pages, none rendered yet"
         found = f"{self.gained:,} of {self.rendered:,} rendered pages gained links or text"
@@ -137,9 +134,6 @@ class _Host:
             del known[next(iter(known))]
         return count
 
-    def dump(self) -> bytes:
-        return _encode(RenderHostRecord(self.groups, list(self.known)))
-
 
 class Place(NamedTuple):
     """Key of the group of a page."""
@@ -159,8 +153,8 @@ class RenderChoice:
         self._hosts: OrderedDict[str, _Host] = OrderedDict()
 
     def sample_key(self, place: Place) -> tuple[str, str, str] | None:
-        """Return a key if the choice for a page should wait while another page with this key is rendered; None if that
-        result would hardly matter. Pages without a signal do not wait for other templates, as most need none.
+        """Return a key if a page should wait while another with this key is rendered; None if it would hardly matter.
+        Pages without a signal do not wait for other templates, as most need none.
         """
         pool, group = self._groups(place)
         if group.rendered and (not group.gains or (group.last_gained and group.rendered >= ALONE)):
@@ -180,9 +174,7 @@ class RenderChoice:
         return reason
 
     def learn(self, place: Place, links: Iterable[int], *, gains_text: bool) -> None:
-        """Learn from a rendered page: `links` are fingerprints of the links that the page as sent lacks; empty, without
-        text, if the page could not be rendered.
-        """
+        """Learn from a rendered page: `links` are fingerprints of those gained; empty if it was not rendered."""
         host = self._host(place)
         gained = host.fresh(links) > 0 or gains_text
         pool, group = self._groups(place)
@@ -213,7 +205,8 @@ class RenderChoice:
         return host
 
     def _put(self, name: str, host: _Host) -> None:
-        self._epochs.put("content", _key(host.partition, name), host.dump())
+        record = RenderHostRecord(host.groups, list(host.known))
+        self._epochs.put("content", _key(host.partition, name), _encode(record))
         host.dirty = False
 
 
@@ -240,13 +233,11 @@ class RenderBudget:
         return self._left_s - under_way * self._page_s > kept
 
     def charge(self, cpu_s: float) -> None:
-        """Charge the processor time of a page."""
         self._left_s -= cpu_s
         self._page_s += (cpu_s - self._page_s) * 0.1
 
 
 def place_of(url: Url, signal: str) -> Place:
-    """Return the key of the group of a page."""
     return Place(url.partition, url.host, signal, templates_of(url.text)[0])
 
 

@@ -34,9 +34,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
-    """Guard a browser: arguments are its folder, its memory, the user and group that it becomes (-1: none), the
-    descriptors of its pipe, and its command.
-    """
+    """Guard a browser: arguments are its folder, memory, user and group (-1: ours), descriptors, and command."""
     if sys.argv[1] == PROBE:
         become(*map(int, sys.argv[2:4]))
         if not os.access(sys.argv[4], os.X_OK):
@@ -80,9 +78,7 @@ def leave_network() -> None:
 
 
 def start_browser(command: list[str], reads: int, writes: int, user: int, group: int) -> int:
-    """Start the browser, which reads commands from descriptor 3 and writes answers to descriptor 4. It alone becomes
-    another user: the guard removes its folder where only we may.
-    """
+    """Start the browser, its pipe at 3 and 4. It alone becomes another user: the guard removes what only we may."""
     guard = os.getpid()
     pid = os.fork()
     if pid:

@@ -20,7 +20,7 @@ from gossamer.features.render.behaviors import FRAME, STEP, WHOLE, BehaviorFile,
 from gossamer.features.render.browser import Browser, BrowserError, Event, ignore
 from gossamer.features.render.options import RenderOptions
 from gossamer.features.render.patience import PagePatience
-from gossamer.features.render.session import PageSession
+from gossamer.features.render.session import Headers, PageSession
 from gossamer.model.visits import Failure, Reply
 from gossamer.stages.fetch.http import sendable
 from gossamer.world.loop import wait_at_most
@@ -80,8 +80,6 @@ STAY: Final = "window.close = () => {}"
 """Scripts may close a window whose history has one page."""
 READ_DOM: Final = WHOLE + script("read.js")
 CLICK: Final = WHOLE + script("leads.js").replace("CLICKS_MAX", str(CLICKS_MAX))
-
-Headers = tuple[tuple[str, str], ...]
 
 
 class Supply(NamedTuple):
@@ -160,12 +158,7 @@ class Rendering:
         """The document once it was read: from then on, clicks say where they lead, and change and request nothing."""
 
     async def dom(self) -> Dom:
-        """Return the rendered page.
-
-        Raises:
-            PageError: it is not rendered, and would not be next time.
-            BrowserError: the browser died, or hangs: close it.
-        """
+        """Return the rendered page. Raises PageError: it never will be; BrowserError: the browser is to be closed."""
         made = await self._browser.call("Target.createBrowserContext", {"disposeOnDetach": True})
         context = {"browserContextId": made["browserContextId"]}
         self._browser.on_event = self._on_event
@@ -261,10 +254,8 @@ class Rendering:
             raise PageError("not_loaded", f"the browser did not load it: {loaded.get('errorText') or 'a download'}")
 
     async def _jump(self) -> None:
-        """Let virtual time be ahead of real time from the start, by all the time that the page can have.
-
-        Frames are drawn by a real clock. They do not come while a page's own clock is behind it, as it is after each
-        wait for a resource: then nothing that observes what is in view hears of it.
+        """Let virtual time be ahead of real time by all the time that the page can have. Frames are drawn by a real
+        clock, and not while a page's own is behind it, as after a wait: then observers of what is in view hear nothing.
         """
         asked = {"expression": "Date.now()"}
         date_ms = (await self._browser.call("Runtime.evaluate", asked, self._session))["result"]["value"]
@@ -424,7 +415,7 @@ class Rendering:
             case "Page.javascriptDialogOpening":
                 self._dialogs += 1
                 if self._dialogs > DIALOGS_MAX:
-                    self._failure = BrowserError(f"it opened more than {DIALOGS_MAX} dialogs", "hangs")
+                    self._failure = BrowserError(f"it opened more than {DIALOGS_MAX:,} dialogs", "hangs")
                 self._do(self._call("Page.handleJavaScriptDialog", {"accept": False}, session))
             case "Inspector.targetCrashed" if session == self._session:
                 self._failure = BrowserError("it crashed its browser", "crashed")
@@ -545,9 +536,7 @@ class Rendering:
 
 
 def _typed_headers(reply: Reply) -> Headers:
-    """Return the headers of a document with the type that it has by its content, if its server states another one: the
-    browser would take it for a download.
-    """
+    """Return a document's headers with its type by content: with what servers may state it would be a download."""
     stated = (reply.header("content-type") or "").partition(";")[0].strip().lower()
     if stated == reply.media_type or not reply.media_type:
         return reply.headers

@@ -12,9 +12,8 @@ AGAIN_S: Final = 2.0
 
 
 class PagePatience:
-    """The requests of one page that are under way, and whether to wait for them: as long as one is under way that began
-    within `limit_s` of waiting, and replies come at most `limit_s` apart. Time counts from when the document was
-    parsed, and not while a host's delay is the reason.
+    """The requests of a page, and whether to wait for them: while one began within `limit_s` of waiting, and replies
+    come at most `limit_s` apart. Time counts once the document was parsed, and not while a host's delay is the reason.
     """
 
     def __init__(self, limit_s: float, is_delayed: Callable[[], bool]) -> None:

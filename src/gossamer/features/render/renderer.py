@@ -52,7 +52,6 @@ class HostShare(msgspec.Struct):
         return self.quick >= self.quick_min
 
     def note(self, held_s: float, now: float, *, is_quick: bool, failed: bool) -> None:
-        """Take the result of a page."""
         self.held_s += held_s
         self.quick = max(0, self.quick) + 1 if is_quick else -1
         self.failures = self.failures + 1 if failed else 0
@@ -136,7 +135,7 @@ PLACE_POLL_S: Final = 0.1
 
 
 class Renderer:
-    """Renders `render.browsers` pages at once, each in a browser that it has alone, in a context of its own."""
+    """Renders `render.browsers` pages at once, each in a browser that it has alone, in a separate context."""
 
     def __init__(
         self, options: RenderOptions, behaviors: Sequence[BehaviorFile] = (), places: Sequence[Path] = ()
@@ -160,9 +159,7 @@ class Renderer:
     async def render(self, document: Reply, supply: Supply, host: str) -> Dom:
         """Return the page that scripts make of a document. Waits for a browser, as the shares of hosts permit.
 
-        Raises:
-            PageError: it is not rendered.
-            CrawlFailedError: no browser starts.
+        Raises PageError: it is not rendered; CrawlFailedError: no browser starts.
         """
         for attempt in range(1, self._options.attempts_max + 1):
             async with self._shares.turn(host, is_again=attempt > 1) as share, self._place():
@@ -186,7 +183,6 @@ class Renderer:
                 lock.release()
 
     async def close(self) -> None:
-        """End all browsers."""
         for browser in [*self._busy, *(browser for browser, _ in self._idle)]:
             await self._end(browser)
         self._idle.clear()

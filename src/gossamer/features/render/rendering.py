@@ -26,7 +26,7 @@ from gossamer.features.render.choice import BUDGET, FOR_SAMPLE, Place, RenderBud
 from gossamer.features.render.options import RenderOptions
 from gossamer.features.render.page import Dom, PageError, Supply
 from gossamer.features.render.renderer import Renderer
-from gossamer.features.render.session import PageSession, SiteSessions
+from gossamer.features.render.session import Headers, PageSession, SiteSessions
 from gossamer.model.links import EMBED, SCRIPT, Found, Link, Prerequisite, Verdict
 from gossamer.model.modules import ModuleError
 from gossamer.model.pages import PARTIAL, RENDERED, Findings, PageCapture, Rendered
@@ -54,7 +54,6 @@ HOST_VISITS_MAX: Final = 4
 SLOW: Final = Failure("timeout", "its host does not send it within render.settle_s_max")
 _TEMPLATE: Final = re.compile(r"(?:\{|%7B){2}|\$(?:\{|%7B)", re.IGNORECASE)
 """In addresses that scripts of the page fill in: `{{…}}`, `${…}`."""
-Headers = tuple[tuple[str, str], ...]
 
 
 class Gates(msgspec.Struct, frozen=True):
@@ -101,11 +100,8 @@ class PageResources(VisitMiddleware):
         self, gates: Gates, store: PrerequisiteArchive, examiner: Examiner, telemetry: Telemetry, options: RenderOptions
     ) -> None:
         self.namer = gates.namer
-        self._sessions = gates.sessions
-        self._exchange = gates.exchange
+        self._gates = gates
         self.served: set[asyncio.Task[None]] = set()
-        self._chain = gates.chain
-        self._judge = gates.judge
         self.control = gates.control
         self._archive = store
         self.examiner = examiner
@@ -120,9 +116,10 @@ class PageResources(VisitMiddleware):
 
     def session_of(self, page: Url) -> PageSession | None:
         """Return the session for a page; None if its site has none."""
-        if self._sessions is None or self._sessions.jar(page.site) is None:
+        sessions = self._gates.sessions
+        if sessions is None or sessions.jar(page.site) is None:
             return None
-        return PageSession(page, self._sessions, self.namer.name, self._clock.now)
+        return PageSession(page, sessions, self.namer.name, self._clock.now)
 
     async def get(
         self, text: str, kind: str, page_id: str, via: str, patience_s: float = math.inf, *, has_session: bool = False,
@@ -165,10 +162,10 @@ class PageResources(VisitMiddleware):
         return result
 
     async def _fetch(self, url: Url, wanted: Wanted, patience_s: float) -> Reply | Failure:
-        rejected = self._chain.rejects_resource(Link(url, EMBED, 0, referrer=wanted.via))
+        rejected = self._gates.chain.rejects_resource(Link(url, EMBED, 0, referrer=wanted.via))
         if rejected:
             return Failure("excluded", f"the filter `{rejected}` rejects it")
-        is_ours = self._exchange.has(url)
+        is_ours = self._gates.exchange.has(url)
         if is_ours and (refused := await self._wait_permission(url, wanted, patience_s)) is not None:
             return refused
         # The shard that keeps a host's delay checks its rules, too.
@@ -176,7 +173,7 @@ class PageResources(VisitMiddleware):
         about = f"{wanted.kind} {wanted.page_id} {msgspec.json.encode(wanted.sent).decode()}"
         fetch = Prerequisite(origin, url, owner=self.name, subject=about, is_about_origin=False)
         now = self._clock.now()
-        if not (self.control.run_prerequisite(fetch, now) if is_ours else self._exchange.run_prerequisite(fetch)):
+        if not (self.control.run_prerequisite(fetch, now) if is_ours else self._gates.exchange.run_prerequisite(fetch)):
             return Failure("host_closed", "its host cannot be requested now")
         while not (await asyncio.wait((wanted.answer,), timeout=POLL_S))[0]:
             if self._is_slow(url, wanted, patience_s):
@@ -205,7 +202,7 @@ class PageResources(VisitMiddleware):
 
     def _free_at(self, url: Url) -> float:
         """Return when the delay of a host ends; that of another shard's host is for that shard to know."""
-        return self.control.free_at(url) if self._exchange.has(url) else math.inf
+        return self.control.free_at(url) if self._gates.exchange.has(url) else math.inf
 
     def _is_slow(self, url: Url, wanted: Wanted, patience_s: float) -> bool:
         """Say whether a host has let a page wait too long, its delay not included."""
@@ -217,7 +214,7 @@ class PageResources(VisitMiddleware):
             if self._is_slow(url, wanted, patience_s):
                 return SLOW
             now = self._clock.now()
-            verdict = self._judge(url, now)
+            verdict = self._gates.judge(url, now)
             if verdict.allowed:
                 return None
             if verdict.outcome:
@@ -240,7 +237,7 @@ class PageResources(VisitMiddleware):
         """Return why a resource must not be requested at its host's turn; None if it may be."""
         if prerequisite.url.text not in self._wanted:
             return Failure("timeout", "no page waits for it any more")
-        verdict = self._judge(prerequisite.url, now)
+        verdict = self._gates.judge(prerequisite.url, now)
         if verdict.allowed:
             return None
         return Failure(verdict.outcome or "robots_unreachable", verdict.reason)
@@ -261,7 +258,7 @@ class PageResources(VisitMiddleware):
         return wanted is not None and wanted.is_sent and not wanted.has_session
 
     def _headers(self, url: Url, *, has_session: bool) -> Headers:
-        sessions = self._sessions
+        sessions = self._gates.sessions
         return sessions.headers(url, None, self._clock.now()) if has_session and sessions is not None else ()
 
     def bound(self, prerequisite: Prerequisite, limit: asyncio.Timeout) -> None:
@@ -273,7 +270,7 @@ class PageResources(VisitMiddleware):
         wanted = self._wanted.get(prerequisite.url.text)
         kind = prerequisite.subject.partition(" ")[0]
         reply = result if isinstance(result, Reply) else result.came
-        is_ours = self._exchange.has(prerequisite.url)
+        is_ours = self._gates.exchange.has(prerequisite.url)
         if reply is not None and is_ours:
             self._counters.rendering("resources_requested", 1)
             page_id, via = (wanted.page_id, wanted.via) if wanted is not None else ("", "")
@@ -501,12 +498,10 @@ class PageRendering(BrowserRendering):
             self._auto.budget.charge(used_s)
 
     def cut(self, now: float) -> None:
-        """Put changes into the open epoch."""
         if self._auto is not None:
             self._auto.choice.cut(now)
 
     async def close(self) -> None:
-        """End all browsers."""
         for task in self.resources.served:
             task.cancel()
         await self._renderer.close()
@@ -523,8 +518,8 @@ def _new_links(sent: Findings, rendered: Findings) -> list[str]:
 
 
 def add_sent(findings: Findings, sent: Findings) -> None:
-    """Add to a rendered page what it had as sent: statements, since scripts cannot revoke them, and links that scripts
-    removed, but for those of templates. Google follows both (Splitt, office hours of 2021-03-24).
+    """Add what a page had as sent: statements, which scripts cannot revoke, and links that they removed, as Google does
+    (M. Splitt, 2021-03-24), but for those of templates.
     """
     known = {one.url for one in findings.links}
     findings.links += [one for one in sent.links if one.url not in known and not _TEMPLATE.search(one.url)]

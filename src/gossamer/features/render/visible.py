@@ -1,8 +1,6 @@
 """Visible: a browser in which a person logs in by hand. It returns the cookies and the pages that it has then."""
 
 import asyncio
-import os
-import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -10,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gossamer.features.render.browser import START_S_MAX, Browser, BrowserError, open_pipe
+from gossamer.features.render.browser import START_S_MAX, Browser, BrowserError
 
 LOGIN_S_MAX: Final = 3_600.0
 """Longest time for a login by hand."""
@@ -59,14 +57,14 @@ class LoginByHand(msgspec.Struct, frozen=True):
 async def log_in_by_hand(
     command: Sequence[str], is_done: Awaitable[object], on_start: Callable[[], None]
 ) -> LoginByHand:
-    """Run a browser without a profile, and wait until its window is closed or `is_done`. `command` are its path and its
-    arguments, with the URL; `on_start` is called when it runs.
-
-    Raises:
-        BrowserError: it did not start, or died before the first reading.
+    """Run a browser without a profile until its window is closed or `is_done`. `command`: its path, arguments and URL;
+    `on_start` is called when it runs. Raises BrowserError: it did not start, or died before the first reading.
     """
     with tempfile.TemporaryDirectory(prefix="gossamer-login-", ignore_cleanup_errors=True) as folder:
-        browser = await _start(command, folder)
+        program, *arguments = command
+        flags = (program, *_FLAGS, f"--user-data-dir={folder}", *arguments)
+        browser = await Browser.launch(("-c", _LAUNCH), flags, asyncio.subprocess.DEVNULL)
+        browser.listen(has_guard=False)
         try:
             await browser.call("Browser.getVersion", within_s=START_S_MAX)
             on_start()
@@ -114,22 +112,3 @@ async def _read_page(browser: Browser, target: str, sessions: dict[str, str]) ->
         read = await browser.call("Runtime.evaluate", asked, sessions[target], within_s=PAGE_S_MAX)
         return msgspec.convert(read["result"].get("value"), ShownPage)
     return None
-
-
-async def _start(command: Sequence[str], folder: str) -> Browser:
-    theirs_in, ours_out = os.pipe()
-    ours_in, theirs_out = os.pipe()
-    program, *arguments = command
-    try:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-I", "-S", "-c", _LAUNCH, str(theirs_in), str(theirs_out), program, *_FLAGS,
-            f"--user-data-dir={folder}", *arguments,
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
-            pass_fds=(theirs_in, theirs_out), start_new_session=True,
-        )  # fmt: skip
-    finally:
-        os.close(theirs_in)
-        os.close(theirs_out)
-    browser = Browser(process, await open_pipe(ours_in, ours_out))
-    browser.listen(has_guard=False)
-    return browser
