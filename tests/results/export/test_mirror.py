@@ -15,7 +15,7 @@ from gossamer.results.export.opening import export_means
 from gossamer.results.export.pages import hash_of
 from gossamer.results.export.plan import COLUMNS, MORE
 from gossamer.stages.process import html
-from gossamer.stages.process.rewriting import HEAD, rewritten
+from gossamer.stages.process.rewriting import HEAD, XML_HEAD, rewritten
 from tests.results.export.conftest import Exporting
 
 BASE = "http://www.test/a/b"
@@ -54,6 +54,10 @@ BASE = "http://www.test/a/b"
         ("download", "application/octet-stream", "download.bin"),
         ("a.ogg", "application/ogg", "a.ogg"),
         ("atom.xml", "application/atom+xml", "atom.xml"),
+        ("sitemap.xml", "application/xml", "sitemap.xml"),
+        ("a.mpg", "video/mpeg", "a.mpg"),
+        ("a.ogg", "audio/ogg", "a.ogg"),
+        ("a.c", "text/plain", "a.c.txt"),
         ("%E6%97%A5", "text/html", "_.html"),
     ],
 )
@@ -134,6 +138,9 @@ def body(text: str | bytes, media_type: str = "text/html", charset: str = "utf-8
         ('<style>@import "/s"; p { x: url(i) }</style>', '<style>@import "HERE/s"; p { x: url("HERE/a/i") }</style>'),
         ('<script src="/s" integrity="sha256-x" crossorigin></script>', '<script src="HERE/s"></script>'),
         ('<meta http-equiv="refresh" content="3; url=/x">', '<meta http-equiv="refresh" content="3; url=HERE/x">'),
+        ('<meta http-equiv="refresh" content="30; url=//w.test/">x', '<body><p><a href="http://w.test/">This'),
+        ('<iframe sandbox src="/f"></iframe>', '<iframe sandbox=" allow-same-origin" src="HERE/f">'),
+        ('<iframe sandbox="allow-scripts" src="/f"></iframe>', '<iframe sandbox="allow-scripts" src="HERE/f">'),
         ('<form action="/go">', '<form action="HERE/go">'),
         ('<button formaction="/b"></button>', '<button formaction="HERE/b">'),
         ('<input type=submit formaction="/b">', '<input type="submit" formaction="HERE/b">'),
@@ -194,6 +201,45 @@ def test_addresses_within_templates_and_drawings_are_placed(within: str, after: 
     assert after in copied.partition("<body>")[2]
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('<img src="data:," data-src="/i.png">', '<img src="HERE/i.png" data-src="HERE/i.png">'),
+        ('<img src="/i.png" data-src="5">', '<img src="HERE/i.png" data-src="5">'),
+        ('<img data-lazy-srcset="/i.png 1x, /j.png 2x">', ' srcset="HERE/i.png 1x, HERE/j.png 2x">'),
+        ('<video data-poster="/i.png"></video>', ' poster="HERE/i.png">'),
+        ('<map><area target="_top" href="/c"></map>', '<area href="HERE/c">'),
+        ("<link rel=stylesheet href=/s media=print onload=\"this.media='all'\">", ' href="HERE/s" media="" onload='),
+        ("<link rel=preload as=style href=/s onload=\"this.rel='stylesheet'\">", ' rel="stylesheet" as='),
+        ('<base target="_blank"><a target="_blank" href="/c">', '<body><a href="HERE/c">'),
+        ('<meta http-equiv="refresh" content="0; url=/x">', '<body><p><a href="HERE/x">This page leads to another'),
+        ('<meta http-equiv="refresh" content="60; url=/x">', '60; url=HERE/x"></head><body></body>'),
+    ],
+)
+def test_a_page_without_scripts_and_windows_shows_what_they_would_show(before: str, after: str) -> None:
+    """Lazy images as lazysizes, WordPress and jQuery write them: `LAZY`."""
+    page = Page(BASE, "text/html", "utf-8", (), before.encode())
+    assert after in rewritten(page, place, is_still=True).decode()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('<?xml version="1.0" encoding="latin1"?><!-- <a> --><!DOCTYPE s [<!ENTITY e "f">]><svg a=">">\xe9</svg>',
+         '<!-- <a> --><!DOCTYPE s [<!ENTITY e "f">]><svg a=">">HEAD\xe9</svg>'),
+        ('<?xml-stylesheet href="//w.t/s"?><?xml-stylesheet href="/s"?><r/>', '<?xml-stylesheet href="HERE/s"?><r/>'),
+        ('<r xmlns:h="http://www.w3.org/1999/xhtml"><h:a href="c"/></r>',
+         '<r xmlns:h="http://www.w3.org/1999/xhtml">HEAD<h:a href="HERE/a/c"/></r>'),
+        ('<r><a href="c"/>\xe9</r>', '<r><a href="c"/>\xe9</r>'),
+        ("<!-- no end <svg>", "<!-- no end <svg>"),
+    ],
+)  # fmt: skip
+def test_xml_that_browsers_lay_out_has_the_policy_and_no_other_is_changed(before: str, after: str) -> None:
+    kind = "image/svg+xml" if "svg" in before else "text/xml"
+    made = rewritten(Page(BASE, kind, "", (), before.encode("latin-1")), place)
+    assert made.decode("utf-8" if "svg" in before else "latin-1") == after.replace("HEAD", XML_HEAD)
+
+
 def test_a_base_and_another_encoding_are_resolved() -> None:
     text = '<meta charset="iso-8859-1"><base href="/base/"><title>na\u00efve</title><a href="x?q=\u00e9">\u00e9</a>'
     made = body(text.encode("latin-1"), charset="iso-8859-1")
@@ -235,12 +281,14 @@ def test_addresses_of_a_stylesheet_and_of_an_image_are_placed() -> None:
     )
     svg = "<svg xmlns='http://www.w3.org/2000/svg'><image xlink:href='/i?a&amp;b'/><use href=\"#c\"/></svg>"
     assert body(svg, "image/svg+xml") == (
-        '<svg xmlns=\'http://www.w3.org/2000/svg\'><image xlink:href="HERE/i?a&amp;b"/><use href="#c"/></svg>'
+        f"<svg xmlns='http://www.w3.org/2000/svg'>{XML_HEAD}"
+        '<image xlink:href="HERE/i?a&amp;b"/><use href="#c"/></svg>'
     )
     sheets = "<style/><style>a{b:url(/i?a&amp;b)}</style><style><![CDATA[a>b{c:url(/i?a&b)}]]></style>"
     drawn = f"<svg>{sheets}<g style='c:url(/i)'/>"
     assert body(drawn, "image/svg+xml") == (
-        '<svg><style/><style>a{b:url("HERE/i?a&amp;b")}</style><style><![CDATA[a>b{c:url("HERE/i?a&b")}]]></style>'
+        f"<svg>{XML_HEAD}"
+        '<style/><style>a{b:url("HERE/i?a&amp;b")}</style><style><![CDATA[a>b{c:url("HERE/i?a&b")}]]></style>'
         '<g style="c:url(&quot;HERE/i&quot;)"/>'
     )
     assert rewritten(Page(BASE, "image/png", "", (), b"\xff\x00url(x)"), place) == b"\xff\x00url(x)"

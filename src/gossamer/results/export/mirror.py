@@ -56,7 +56,7 @@ _KINDS = {
     "image/gif": ".gif", "image/webp": ".webp", "image/avif": ".avif", "image/svg+xml": ".svg",
     "image/x-icon": ".ico", "image/vnd.microsoft.icon": ".ico", "font/woff": ".woff", "font/woff2": ".woff2",
     "text/plain": ".txt", "application/json": ".json", "application/pdf": ".pdf", "application/ogg": ".ogg",
-    "video/mp4": ".mp4",
+    "application/xml": ".xml", "video/mp4": ".mp4",
 }  # fmt: skip
 _SUFFIXES = {"xml": ".xml", "json": ".json"}
 """By the suffix of media types without an extension of their own, such as those of feeds."""
@@ -213,6 +213,8 @@ def _extension(stem: str, media_type: str) -> str:
     wanted = _KINDS.get(media_type) or mimetypes.guess_extension(media_type or "") or ""
     wanted = wanted if _EXTENSION.fullmatch(wanted) else ""
     if own and _SAME.get(own, own) == wanted:
+        return own
+    if media_type not in _KINDS and own in mimetypes.guess_all_extensions(media_type):
         return own
     if own == _SUFFIXES.get(media_type.rpartition("+")[2]) or (own and media_type in _ANY and own not in _DOCUMENTS):
         return own

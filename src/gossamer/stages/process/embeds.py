@@ -122,14 +122,13 @@ LAZY = (
     "data-src", "data-lazy-src", "data-original", "data-lazy", "data-lazyload", "data-echo", "data-flickity-lazyload",
 )  # fmt: skip
 _LAZY_SETS = ("data-srcset", "data-lazy-srcset")
-"""Where scripts that load images late (lazysizes, lozad, WordPress) keep what they move to `src` and `srcset`."""
+LATE = {"src": LAZY, "srcset": _LAZY_SETS, "poster": ("data-poster",)}
+"""Where scripts that load images late (lazysizes, lozad, WordPress) keep what they move to an attribute."""
 BACKGROUNDS = frozenset((
     "data-bg", "data-bg-src", "data-bg-image", "data-background", "data-background-image", "data-background-src",
     "data-bgset", "data-image-src", "data-lazy-background", "data-setbg",
 ))  # fmt: skip
-"""Where scripts keep what they make the background of any element: an address, or `url()` with one; in `data-bgset`
-(lazysizes) a `srcset`, or some with bars between.
-"""
+"""Where scripts keep a background: an address, `url()` with one; in `data-bgset` (lazysizes) some `srcset`."""
 # Tag: attributes that hold one address each.
 SOURCES: Mapping[str, tuple[str, ...]] = {
     "img": ("src", "lowsrc", *LAZY),

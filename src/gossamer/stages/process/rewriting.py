@@ -1,6 +1,7 @@
 """Rewriting: replaces the addresses in a page by those of copies, so that it opens from files without a network.
 
 A policy in each page (Content Security Policy Level 3) prevents the browser from requesting resources without a copy.
+Browsers heed it in the HTML that SVG or other XML has, too.
 Scripts are not changed: their other requests fail.
 """
 
@@ -11,7 +12,8 @@ from collections.abc import Callable, Mapping
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from gossamer.model.pages import Page
-from gossamer.stages.process.embeds import BACKGROUNDS, CSS, SETS, SOURCES, SVG, candidates, is_address, with_addresses
+from gossamer.stages.process.elements import is_xml
+from gossamer.stages.process.embeds import BACKGROUNDS, CSS, LATE, SETS, SOURCES, candidates, is_address, with_addresses
 from gossamer.stages.process.html import HTML_TYPES, document_of
 from gossamer.stages.process.links import Base, base_href, refresh_target
 from gossamer.stages.process.options import ProcessOptions
@@ -21,6 +23,7 @@ Place = Callable[[str], str]
 
 POLICY = "default-src 'self' file: data: blob: 'unsafe-inline' 'unsafe-eval'"
 HEAD = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+XML_HEAD = f'<head xmlns="http://www.w3.org/1999/xhtml">{HEAD.partition(">")[2][:-1]}/></head>'
 WITHIN_DEPTH_MAX = 2
 """Depth of documents in `srcdoc` and of templates within each other."""
 _ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
@@ -43,25 +46,32 @@ _TEMPLATE = re.compile(r'<template(?>(?: [^ "=>]++="[^"]*+")*)>')
 _ROWS = re.compile(r"\s*+<(?:t[rdh]|tbody|thead|tfoot|col|colgroup|caption)\b")
 _MARK = "\ue000"
 _PLACE = re.compile(f"{_MARK}([0-9]{{1,6}}){_MARK}")
+_XML_SHOWN = (b"<?xml-stylesheet", b"http://www.w3.org/1999/xhtml", b"http://www.w3.org/2000/svg", b"<svg")
+"""What of XML browsers show otherwise than as its source."""
+_XML_STYLESHEET = re.compile(r"<\?xml-stylesheet\b[^<>]*+>")
+_XML_ROOT = re.compile(r"""<\w(?>(?:[^>"']++|"[^"]*+"|'[^']*+')*)(?<!/)>""")
 _SVG_ADDRESS = re.compile(r"""(\b(?:(?:xlink:)?href|(style))\s*=\s*)(?:"([^"<]*)"|'([^'<]*)')""")
 
 
-def rewritten(page: Page, place: Place) -> bytes:
-    """Return the content of a page, a stylesheet or an SVG image in UTF-8, with its addresses replaced by `place`;
-    content of other media types unchanged. Builds a tree of each page.
+def rewritten(page: Page, place: Place, *, is_still: bool = False) -> bytes:
+    """Return the content of a page, a stylesheet, an SVG image or other XML that browsers lay out in UTF-8, with its
+    addresses replaced by `place`; content of other media types unchanged. Builds a tree of each page. With `is_still`,
+    for a sandbox without scripts: late images are shown at once, links open in their own frame, and an immediate
+    refresh becomes a link.
 
     A page that is nested too deeply for a tree keeps its addresses, but gets the policy too.
     """
     options = ProcessOptions()
-    if page.media_type not in HTML_TYPES and page.media_type not in (CSS, SVG):
+    shows_xml = is_xml(page.media_type) and any(mark in page.body for mark in _XML_SHOWN)
+    if page.media_type not in HTML_TYPES and page.media_type != CSS and not shows_xml:
         return page.body
     document = document_of(page, options)
     if page.media_type == CSS:
         text = _CHARSET.sub("", document.characters())
-        return with_addresses(text, _Placing(Base(page.url), place)).encode("utf-8", "replace")
+        return with_addresses(text, _Placing(Base(page.url), place, is_still)).encode("utf-8", "replace")
     base = Base(page.url, None, document.charset)
-    if page.media_type == SVG:
-        return _svg(document.utf8().decode("utf-8", "replace"), _Placing(base, place)).encode("utf-8", "replace")
+    if shows_xml:
+        return _xml(document.characters(), _Placing(base, place, is_still)).encode("utf-8", "replace")
     tree = document.tree
     declared = _DOCTYPE.search(document.utf8(), 0, DOCTYPE_BYTES_MAX)
     doctype = declared[0].decode("utf-8", "replace") if declared is not None else ""
@@ -69,7 +79,7 @@ def rewritten(page: Page, place: Place) -> bytes:
         return (doctype + HEAD).encode("utf-8", "replace") + document.utf8()
     if _BASE.search(document.utf8()):  # Few pages have one, and the markup is another tree.
         base = Base(page.url, base_href(document.markup.elements()), document.charset)
-    templates = _rewrite(tree, _Placing(base, place), 0)
+    templates = _rewrite(tree, _Placing(base, place, is_still), 0)
     if tree.head is not None:
         tree.head.inner_html = HEAD + (tree.head.inner_html or "")
     # The tree has only the doctype's name; the rest decides by which rules browsers lay out a page.
@@ -80,9 +90,10 @@ def rewritten(page: Page, place: Place) -> bytes:
 class _Placing:
     """Joins an address as written with the page's own, and places the result, its fragment kept."""
 
-    def __init__(self, base: Base, place: Place) -> None:
+    def __init__(self, base: Base, place: Place, is_still: bool) -> None:
         self._base = base
         self._place = place
+        self.is_still = is_still
 
     def __call__(self, address: str) -> str:
         address = address.strip("\t\n\f\r ")
@@ -98,6 +109,7 @@ class _Placing:
 def _rewrite(tree: LexborHTMLParser, placed: _Placing, depth: int) -> list[str]:
     """Replace the addresses in a tree. Return the templates, whose content is in no tree: a mark has their place."""
     templates: list[str] = []
+    leads: list[str] = []
     for node in tree.css("*"):
         tag = node.tag or ""
         if _is_dropped(tag, node):
@@ -109,14 +121,40 @@ def _rewrite(tree: LexborHTMLParser, placed: _Placing, depth: int) -> list[str]:
             continue
         if tag in _LINED:
             _keep_line_break(node.first_child)
+        if placed.is_still:
+            _show_still(tag, node)
         _element(tag.lower(), node, placed, depth)
+        if tag == "meta" and (target := _next_page(node, placed.is_still)):
+            node.decompose()
+            leads.append(f'<p><a href="{html.escape(target)}">This page leads to another one.</a></p>')
+    if leads and tree.body is not None:
+        tree.body.inner_html = "".join(leads) + (tree.body.inner_html or "")
     return templates
 
 
+def _show_still(tag: str, node: LexborNode) -> None:
+    """Show at once what a script would show, and have links open where they are: a sandbox opens no other window."""
+    found = node.attributes
+    if tag in ("a", "area") and "target" in found:
+        del node.attrs["target"]
+    if tag == "link" and "media" in (loaded := found.get("onload") or ""):
+        node.attrs["media"] = ""
+    elif tag == "link" and "stylesheet" in loaded:
+        node.attrs["rel"] = "stylesheet"
+    for name, names in LATE.items():
+        late = next((found[one] or "" for one in names if one in found), "")
+        if is_address("data-", late.partition(" ")[0]):
+            node.attrs[name] = late
+
+
+def _next_page(node: LexborNode, is_still: bool) -> str:
+    """Return where a refresh leads that is not followed: to the web; with `is_still`, in less than ten seconds."""
+    seconds, _, target = (node.attributes.get("content") or "").partition("; url=")
+    return target if (len(seconds.partition(".")[0]) == 1 if is_still else "://" in target) else ""
+
+
 def _template(markup: str, placed: _Placing, depth: int) -> str:
-    """Return a template with its addresses replaced: scripts copy it, a shadow root is shown. Empty for one that has to
-    stay as it is, such as rows of a table.
-    """
+    """Return a template with its addresses replaced; empty for one that stays as it is, such as rows of a table."""
     begin = _TEMPLATE.match(markup)
     content = markup[begin.end() :].removesuffix("</template>") if begin is not None else ""
     if begin is None or not content or _ROWS.match(content) is not None:
@@ -178,9 +216,16 @@ def _element(tag: str, node: LexborNode, placed: _Placing, depth: int) -> None:
         node.inner_html = with_addresses(sheet, placed)
     elif tag == "meta" and (found.get("http-equiv") or "").strip().lower() == "refresh":
         _refresh(found.get("content") or "", changed, placed)
-    elif tag == "iframe" and (value := found.get("srcdoc")) and depth < WITHIN_DEPTH_MAX:
-        inner = LexborHTMLParser(value)
-        changed["srcdoc"] = _rewritten(inner, placed, depth + 1)
+    elif tag == "iframe":
+        _frame(node, placed, depth)
+
+
+def _frame(node: LexborNode, placed: _Placing, depth: int) -> None:
+    found = node.attributes
+    if (value := found.get("srcdoc")) and depth < WITHIN_DEPTH_MAX:
+        node.attrs["srcdoc"] = _rewritten(LexborHTMLParser(value), placed, depth + 1)
+    if "sandbox" in found and "allow-scripts" not in (found["sandbox"] or ""):
+        node.attrs["sandbox"] = f"{found['sandbox'] or ''} allow-same-origin"  # Else it would show no files.
 
 
 def _placed_set(name: str, value: str, placed: _Placing) -> str:
@@ -206,6 +251,21 @@ def _refresh(content: str, changed: object, placed: _Placing) -> None:
     if target:
         seconds = re.match(r"\s*[\d.]*", content)
         changed["content"] = f"{(seconds[0].strip() if seconds else '') or '0'}; url={placed(target)}"  # type: ignore[index]
+
+
+def _xml(text: str, placed: _Placing) -> str:
+    """Return XML with its addresses replaced, the policy, no stylesheet of the web, and no name of an encoding."""
+    text = text.partition("?>")[2] if text.startswith("<?xml ") else text
+    text = _XML_STYLESHEET.sub(lambda one: "" if "://" in one[0] else one[0], _svg(text, placed))
+    at = text.find("<")
+    while text.startswith(("<?", "<!"), at):
+        end = "-->" if text.startswith("<!--", at) else ">"
+        if "[" in text[at : text.find(">", at)] and text.startswith("<!DOCTYPE", at):
+            end = "]>"
+        closes = text.find(end, at)
+        at = text.find("<", closes) if closes >= 0 else -1
+    root = _XML_ROOT.match(text, at) if at >= 0 else None
+    return f"{text[: root.end()]}{XML_HEAD}{text[root.end() :]}" if root is not None else text
 
 
 def _svg(text: str, placed: _Placing) -> str:
