@@ -534,7 +534,8 @@ def test_an_archived_page_is_shown_and_does_nothing(archives: Served, web: Endle
     frame.locator("a", has_text="more").first.click()
     expect(frame.locator("p").first).to_contain_text("number 2.")
     frame.locator("a", has_text="outside").click()
-    expect(frame.locator("body")).to_have_text("This page is not in the archive.")
+    expect(frame.locator("h1")).to_have_text("This page is not in the archive.")
+    expect(frame.locator("p")).to_contain_text("/outside")
     assert page.evaluate("window.owned") is None
     assert page.url.startswith(f"{archives.base}crawls/one/"), "it leads nowhere else"
     assert web.asked("archived.example", since) == [], "and sends no request"

@@ -144,7 +144,10 @@ def test_a_replayed_page_can_run_nothing_and_reach_no_server(call: Caller, shop:
     policy = [part.strip() for part in page.headers["content-security-policy"].split(";")]
     assert "sandbox" in policy, "no allowance at all"
     assert "default-src 'none'" in policy
-    assert not [part for part in policy if part.startswith(("script-src", "connect-src", "frame-src", "sandbox "))]
+    assert not [part for part in policy if part.startswith(("script-src", "connect-src", "sandbox "))]
+    sources = {part.partition(" ")[0]: part.split()[1:] for part in policy if "-src" in part}
+    assert set().union(*sources.values()) == {"'none'", "'self'", "data:", "'unsafe-inline'"}
+    assert sources["style-src"] == ["'self'", "'unsafe-inline'"]
     assert "form-action 'none'" in policy
     assert f"frame-ancestors http://127.0.0.1:{call.port}" in policy
     assert page.headers["x-content-type-options"] == "nosniff"
@@ -152,8 +155,10 @@ def test_a_replayed_page_can_run_nothing_and_reach_no_server(call: Caller, shop:
     assert "set-cookie" not in page.headers, "of what the server sent, only the content is passed on"
     assert call.token not in page.body.decode()
     assert re.findall(rb"""(?:src|href)="(?:https?:)?//[^"]*""", page.body) == []
-    assert b'src="missing"' in page.body
-    assert replay(call, "one", shop, "missing").status == 404
+    [absent] = re.findall(rb'<img src="(missing[^"]*)"', page.body)
+    told = replay(call, "one", shop, absent.decode())
+    assert (told.status, f"<p>{shop}absent.png</main>" in told.body.decode()) == (404, True)
+    assert b"<p>&lt;b&gt;</main>" in replay(call, "one", shop, "missing?%3Cb%3E").body
 
 
 def test_what_a_page_shows_and_where_it_leads_is_that_of_the_archive(call: Caller, shop: str) -> None:
@@ -167,12 +172,15 @@ def test_what_a_page_shows_and_where_it_leads_is_that_of_the_archive(call: Calle
     links = {text: href for href, text in re.findall(r'<a href="([^"]+)">(\w+)', page)}
     assert b"<h1>Kept" in replay(call, "one", shop, links["kept"]).body
     assert links["moved"] == links["kept"], "redirects are followed"
-    assert links["elsewhere"] == links["comes"] == "missing"
+    assert (links["elsewhere"], links["comes"]) == (
+        "missing?https%3A//elsewhere.example/",
+        f"missing?{quote(shop)}comes",
+    )
     told = replay(call, "one", shop, links["list"])
     assert (told.status, told.headers["content-type"]) == (409, "text/html; charset=utf-8")
     assert b"application/pdf, 16 bytes: not shown here" in told.body
     assert "sandbox" in told.headers["content-security-policy"]
-    assert "code.js" not in page
+    assert re.findall(r'"([^"]*code\.js)"', page) == [f"missing?{quote(shop)}code.js"]
     [script] = re.findall(r'<script src="([^"]+)"', page)
     assert replay(call, "one", shop, script).status != 200, "scripts are not even passed on"
 

@@ -9,6 +9,7 @@ import html
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import unquote
 
 from msgspec.structs import replace
 from starlette.applications import Starlette
@@ -29,8 +30,8 @@ from gossamer.results.isolated.reads import ReadReplay, Replayed, unseal
 CONNECTIONS_MAX = 8
 """A page with its images takes six."""
 POLICY = (
-    "sandbox; default-src 'none'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors"
+    "sandbox; default-src 'none'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; font-src 'self' data:; "
+    "media-src 'self' data:; frame-src 'self' data:; object-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -38,6 +39,7 @@ HEADERS = {
     "Cache-Control": "no-store",
     # What a sandboxed page shows is requested from an origin that is none. The path is the secret.
     "Cross-Origin-Resource-Policy": "cross-origin",
+    "Access-Control-Allow-Origin": "*",  # For fonts and masks.
 }
 NOT_ARCHIVED = "This page is not in the archive."
 DirectoryOf = Callable[[str], Path]
@@ -48,9 +50,7 @@ DirectoryOf = Callable[[str], Path]
 async def serve_replay(
     directory_of: DirectoryOf, service: Service, options: ConsoleOptions, address: str
 ) -> AsyncIterator[None]:
-    """Serve archived pages while the context is open, on the port after that of the console at `address`, or on any
-    where that is taken; `service.replay` has it.
-    """
+    """Serve archived pages on the port after the console's, or where that is taken on any: `service.replay` has it."""
     console_port = int(address.rpartition(":")[2])
     options = replace(options, connections_max=CONNECTIONS_MAX)
     app = replay_app(directory_of, service, console_port)
@@ -74,11 +74,15 @@ def replay_app(directory_of: DirectoryOf, service: Service, console_port: int) -
         host = HOST.fullmatch(request.headers.get("host", ""))
         if host is None:
             return Response("expected the name of this host\n", 400, HEADERS, "text/plain")
-        headers = {**HEADERS, "Content-Security-Policy": f"{POLICY} http://{host[1]}:{console_port}"}
+        headers = {**HEADERS, "Content-Security-Policy": POLICY}
         place = unseal(service.replay.secret, request.path_params["path"])
         if place is None:
-            return _message_page(NOT_ARCHIVED, 404, headers)
-        question = ReadReplay(place, service.replay.secret)
+            return _message_page(NOT_ARCHIVED, 404, headers, request.url.query)
+        if not place.is_within:  # Frames of a sandboxed page have a parent without an origin, which no policy can name.
+            headers["Content-Security-Policy"] += f"; frame-ancestors http://{host[1]}:{console_port}"
+        # Browsers name HTML first where they load a page or a frame, and not for what a page shows.
+        is_part = "text/html" not in request.headers.get("accept", "text/html")
+        question = ReadReplay(place, service.replay.secret, is_part)
         try:
             with service.under_way.one("replay"):
                 found = await service.reads.read(directory_of(place.crawl), question, Replayed)
@@ -89,9 +93,9 @@ def replay_app(directory_of: DirectoryOf, service: Service, console_port: int) -
     return Starlette(routes=[Route("/{path}", page, methods=["GET"])])
 
 
-def _message_page(says: str, status: int, headers: dict[str, str]) -> Response:
+def _message_page(says: str, status: int, headers: dict[str, str], address: str = "") -> Response:
     text = (
-        f'<!doctype html><html lang="en"><title>{status}</title><body style="font: 15px system-ui; padding: 16px">'
-        f"<main><h1>{html.escape(says)}</h1></main>"
+        f'<!doctype html><html lang="en"><title>{status}</title><body style="font: 15px system-ui; padding: 16px; '
+        f'overflow-wrap: anywhere"><main><h1>{html.escape(says)}</h1><p>{html.escape(unquote(address))}</main>'
     )
     return Response(text, status, headers, "text/html")

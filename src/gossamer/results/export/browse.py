@@ -52,10 +52,10 @@ _VISIT = """
 _OF_KEY = f"{_VISIT}, count(*) OVER () FROM pages WHERE key = ? ORDER BY fetched_at DESC, attempt DESC LIMIT ?"
 _NEAREST = f"""
     {_VISIT} FROM pages
-    WHERE key IN (SELECT unnest(?)) AND (outcome = 'redirected' OR
-        (outcome IN ({_texts(WITH_CONTENT)}) AND warc_offset IS NOT NULL))
-    QUALIFY row_number() OVER (
-        PARTITION BY key ORDER BY outcome = 'redirected', abs(epoch_us(fetched_at) - ?), url) = 1"""
+    WHERE key IN (SELECT unnest(?)) AND (outcome = 'redirected' OR (warc_offset IS NOT NULL AND
+        (outcome IN ({_texts(WITH_CONTENT)}) OR (outcome = 'http_error' AND body_bytes > 0))))
+    QUALIFY row_number() OVER (PARTITION BY key ORDER BY outcome = 'http_error', outcome = 'redirected',
+        abs(epoch_us(fetched_at) - ?), url) = 1"""
 _HISTORY = "SELECT epoch_us(fetched_at) // ?, outcome::VARCHAR, count(*) FROM pages WHERE host = ? GROUP BY 1, 2"
 _ORIGINALS = """
     SELECT digest, arg_max(struct_pack(f := warc_file::VARCHAR, o := warc_offset, l := warc_length), fetched_at)
@@ -83,7 +83,7 @@ class Browsed(AbstractContextManager["Browsed"]):
         return self._with_originals([_visit(row[:-1]) for row in rows]), rows[0][-1] if rows else 0
 
     def nearest(self, keys: Iterable[str], at: int) -> dict[str, ArchivedVisit]:
-        """Return for each key that has one the version with content nearest to an instant, or a redirect."""
+        """Return for each key that has one the version with content nearest to an instant, a redirect, or an error."""
         rows = self._database.execute(_NEAREST, [sorted(keys), at]).fetchall()
         return {visit.key: visit for visit in self._with_originals([_visit(row) for row in rows])}
 

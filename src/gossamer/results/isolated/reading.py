@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
+from urllib.parse import quote
 
 import msgspec
 
@@ -24,18 +25,23 @@ from gossamer.results.isolated import reads
 from gossamer.results.isolated.questions import answer_questions
 from gossamer.stages.archive.schema import ITEMS
 from gossamer.stages.process.charset import to_utf8
+from gossamer.stages.process.elements import is_xml
+from gossamer.stages.process.embeds import CSS, SVG
+from gossamer.stages.process.html import HTML_TYPES
+from gossamer.stages.process.rewriting import rewritten
 
 ADDRESSES_MAX = 4_000
 """Addresses of one page that are looked up."""
-HOPS_MAX = 3
+HOPS_MAX = 10
 NOT_ARCHIVED = "missing"
-"""Where addresses lead of which nothing is archived."""
-PAGES = frozenset(("text/html", "application/xhtml+xml"))
-SHOWN = frozenset(
-    ("text/css", "image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/svg+xml", "image/bmp",
-     "image/x-icon", "image/vnd.microsoft.icon")
-)  # fmt: skip
-"""What is shown beside pages and plain text. No scripts; nothing that a browser passes on to a plug-in."""
+"""Where addresses lead of which nothing is archived; the address is the query."""
+UNKNOWN = "application/octet-stream"
+REWRITTEN = (CSS, SVG)
+TEXTS = frozenset((*PLAIN_TYPES, "text/csv", "text/vtt", "application/json"))
+"""What is shown as plain text, and so is XML but SVG."""
+SHOWN = ("image/", "audio/", "video/")
+"""What browsers show beside pages and text; they pass nothing of it on to a plug-in."""
+SCRIPTS = ("javascript", "ecmascript")
 
 
 def answer_reads(source: BinaryIO, sink: BinaryIO) -> None:
@@ -90,7 +96,7 @@ def _versions(directory: Path, asked: reads.ReadVersions, folder: Path) -> archi
     found = []
     before = ""
     for visit in reversed(visits):
-        has_content = visit.place is not None and visit.outcome in WITH_CONTENT
+        has_content = visit.outcome in WITH_CONTENT or (visit.outcome == "http_error" and visit.body_bytes > 0)
         content = ""
         if visit.outcome in WITH_CONTENT and visit.digest:
             content = "first" if not before else "same" if visit.digest == before else "changed"
@@ -101,19 +107,19 @@ def _versions(directory: Path, asked: reads.ReadVersions, folder: Path) -> archi
                 content=content,
                 digest=visit.digest if content else "", body_bytes=visit.body_bytes,
                 title=visit.title[:archived.CHARACTERS_MAX],
-                replay=reads.seal(asked.secret, _place(asked.crawl, visit)) if has_content else "",
+                replay=reads.seal(asked.secret, _place(asked.crawl, visit)) if has_content and visit.place else "",
             )
         )  # fmt: skip
     # The oldest one of more is there to compare with.
     return archived.PageVersions(url=asked.url, versions=tuple(reversed(found))[: archived.VERSIONS_MAX], total=total)
 
 
-def _place(crawl: str, visit: ArchivedVisit) -> reads.ReplayPlace:
+def _place(crawl: str, visit: ArchivedVisit, *, is_within: bool = False) -> reads.ReplayPlace:
     assert visit.place is not None
     original = visit.original
     return reads.ReplayPlace(
         crawl, visit.url, visit.at, visit.media_type, (visit.place.file, visit.place.offset, visit.place.length),
-        (original.file, original.offset, original.length) if original is not None else None,
+        (original.file, original.offset, original.length) if original is not None else None, is_within,
     )  # fmt: skip
 
 
@@ -129,15 +135,18 @@ def _replay(directory: Path, asked: reads.ReadReplay, folder: Path) -> reads.Rep
         raise ConflictError(
             f"This version has {len(page.body):,} bytes, more than the {reads.REPLAY_BYTES_MAX:,} shown here."
         )
-    if page.media_type in PAGES:
-        return reads.Replayed("text/html; charset=utf-8", _rewrite(directory, page, asked, means, folder))
-    if page.media_type in PLAIN_TYPES:
+    kind = page.media_type
+    if kind in HTML_TYPES or kind in REWRITTEN:
+        shown = "text/html; charset=utf-8" if kind in HTML_TYPES else kind
+        return reads.Replayed(shown, _rewrite(directory, page, asked, means, folder))
+    if asked.is_part and not kind.endswith(SCRIPTS):  # A browser knows images and fonts by their first bytes.
+        return reads.Replayed(kind or UNKNOWN, page.body)
+    if kind in TEXTS or is_xml(kind):
         return reads.Replayed("text/plain; charset=utf-8", to_utf8(page.body, page.charset)[0])
-    if page.media_type not in SHOWN:
-        kind = page.media_type or "content without a media type"
+    if not kind.startswith(SHOWN):
+        kind = kind or "content without a media type"
         raise ConflictError(f"{kind}, {len(page.body):,} bytes: not shown here. `gossamer export` writes it to a file.")
-    body = _rewrite(directory, page, asked, means, folder) if page.media_type == "text/css" else page.body
-    return reads.Replayed(page.media_type, body)
+    return reads.Replayed(kind, page.body)
 
 
 def _rewrite(directory: Path, page: Page, asked: reads.ReadReplay, means: Means, folder: Path) -> bytes:
@@ -149,12 +158,12 @@ def _rewrite(directory: Path, page: Page, asked: reads.ReadReplay, means: Means,
             addresses.add(url)
         return url
 
-    means.rewrite(page, note)
+    rewritten(page, note, is_still=True)
     found: dict[str, str] = {}
     if addresses:
         with Browsed(_tables(directory, ["pages"], folder)["pages"], folder) as pages:
             found = _nearest(addresses, asked, pages, means.key_of)
-    return means.rewrite(page, lambda url: found.get(url, NOT_ARCHIVED))
+    return rewritten(page, lambda url: found.get(url) or f"{NOT_ARCHIVED}?{quote(url)}", is_still=True)
 
 
 def _nearest(urls: set[str], asked: reads.ReadReplay, pages: Browsed, key_of: Callable[[str], str]) -> dict[str, str]:
@@ -169,7 +178,7 @@ def _nearest(urls: set[str], asked: reads.ReadReplay, pages: Browsed, key_of: Ca
             if visit is not None and visit.redirect_to and visit.outcome == "redirected":
                 moved[url] = key_of(visit.redirect_to)
             elif visit is not None and visit.place is not None:
-                found[url] = reads.seal(asked.secret, _place(asked.place.crawl, visit))
+                found[url] = reads.seal(asked.secret, _place(asked.place.crawl, visit, is_within=True))
         left = moved
         if not left:
             break

@@ -37,6 +37,8 @@ class ReplayPlace(msgspec.Struct, array_like=True, frozen=True):
     media_type: str
     place: tuple[str, int, int]
     original: tuple[str, int, int] | None = None
+    is_within: bool = False
+    """Whether it is in a page, or a page links to it; else it is what the console shows."""
 
 
 class ReadVersions(msgspec.Struct, array_like=True, frozen=True, tag=True):
@@ -75,6 +77,8 @@ class ReadReplay(msgspec.Struct, array_like=True, frozen=True, tag=True):
 
     place: ReplayPlace
     secret: bytes
+    is_part: bool = False
+    """Whether a page loads it, such as an image: then its media type is that of the server."""
 
 
 class Replayed(msgspec.Struct, array_like=True, frozen=True, tag=True):
