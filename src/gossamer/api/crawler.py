@@ -172,9 +172,7 @@ class Crawler(BaseCrawler):
             await shard.close()
 
     def status(self, *, detail: bool = False) -> dict[str, object]:
-        """Return counts, rates and state. Cheap enough for several calls a second; with `detail` (hosts, rates over
-        time, changed keys) for about one.
-        """
+        """Return counts, rates and state: cheap several times a second; with `detail` (hosts, rates) once."""
         if self._shard is None:
             return self._last_status
         status = running_status(self._shard, detail=detail, sandbox=self.sandbox)

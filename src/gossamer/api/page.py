@@ -76,9 +76,7 @@ class CrawledPage(SuggestsAttributes):
 
     @property
     def body(self) -> bytes:
-        """The content, its content coding removed; empty when there is none. If it is too large for memory this is its
-        beginning; `open` reads the whole.
-        """
+        """The content, its content coding removed; of a body too large for memory its beginning (see `open`)."""
         content = self._visited.content
         return content.body if content is not None else b""
 

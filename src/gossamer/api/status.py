@@ -265,9 +265,7 @@ def _end_text(status: Status) -> str:
 
 
 def seeds_state(seeds: SeedCounters, why: Callable[[str], dict[str, object]]) -> SeedsState:
-    """Return how many seeds there are and whether any was fetched; while none is, the state of the first ones with the
-    reason: about 0.1 ms for each.
-    """
+    """Return how many seeds there are and whether any was fetched; else the first ones' state (0.1 ms each)."""
     first = [] if seeds.any_fetched else seeds.first
     return SeedsState(seeds.count, seeds.any_fetched, [_seed_state(text, why) for text in first])
 

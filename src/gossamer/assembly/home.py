@@ -146,9 +146,7 @@ def lock_directory(
 
 
 def refuse_maintained(directory: Path) -> None:
-    """Raise ConfigError while a command such as `gossamer forget` works on a crawl: to continue it would take it away
-    from the command.
-    """
+    """Raise ConfigError while a command such as `gossamer forget` works on a crawl."""
     if DirectoryLock.is_held(directory / MAINTENANCE):
         raise ConfigError(f"another command works on {directory}; repeat this one when it is done")
 

@@ -43,9 +43,7 @@ def bring_map(directory: Path, partitions: bytes, moves: bytes) -> PartitionMap:
 
 
 def map_in(directory: Path) -> PartitionMap | None:
-    """Return the map of a crawl's directory, with what was moved since the crawl was last started; None if it has one
-    shard and never had more.
-    """
+    """Return the map of a crawl's directory, with what was moved since; None if it always had one shard."""
     found = PartitionMap.load(directory)
     return found if found is None else map_now(found, moves_in(directory))
 

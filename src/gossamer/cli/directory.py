@@ -75,9 +75,7 @@ def unmake_refused(job: CrawlJob) -> None:
 
 
 def unmake(directory: Path, missing: Sequence[Path], before: Iterable[str]) -> None:
-    """Remove the files of a refused crawl: a mistake leaves nothing behind. A directory that became a crawl stays, and
-    one in which another process begins a crawl.
-    """
+    """Remove the files of a refused crawl, but not of one that another process has begun there."""
     if directory.is_dir() and not holds_crawl(directory) and not DirectoryLock.is_held(directory / LOCK):
         remove_new(directory, missing, before)
 

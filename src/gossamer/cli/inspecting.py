@@ -166,9 +166,7 @@ def _report(directory: Path, status: Status) -> Report:
 
 
 def _write_unfinished(directory: Path, folder: Path) -> str:
-    """Write what a crawl's logs hold and its tables lack to `folder`; return why that could not be. Raises DamagedError
-    for a finished table that is not what was written.
-    """
+    """Write what logs hold and tables lack to `folder`; return why not. Raises DamagedError: a table is damaged."""
     tables = ("*/*.parquet", "state/tables/*", "state/shard-*/tables/*")
     if not any(next(directory.glob(pattern), None) for pattern in tables):
         return ""

@@ -320,9 +320,7 @@ _ZERO = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def _no_text(values: Values, origins: Mapping[str, str]) -> str | None:
-    """Return the mistake of a value with bytes that are not UTF-8, from a command line, or with a zero byte, which no
-    path can have.
-    """
+    """Return the mistake of a value of a command line that is not UTF-8 or has a zero byte."""
     for key, value in values.items():
         text = json.dumps(value, default=str, ensure_ascii=False)
         wrong = "what is no text in UTF-8; write it in UTF-8"

@@ -190,9 +190,7 @@ class EventFeed:
         """When a crawl that does not run is checked again."""
 
     async def beginning(self) -> bytes:
-        """Return the first message of a stream: what the crawl is, its course so far and its last attempts.
-        Nothing while the crawl does not answer.
-        """
+        """Return a stream's first message: the crawl, its course, its last attempts; None: it does not answer."""
         answers = [await self._ask(verb) for verb in BEGINNING]
         if not all(answers):
             return b""

@@ -209,9 +209,7 @@ class Outcomes:
             self._stages.exchange.send_root(url, target, seed)
 
     def widen_here(self, url: Url, target: Url, seed: int) -> str | None:
-        """Widen this shard's scope without telling the others; return a note for the operator, None without a
-        change.
-        """
+        """Widen this shard's scope without telling the others; return a note if it changed."""
         stages = self._stages
         note = stages.roots.widen(url, target, seed)
         if note:

@@ -287,9 +287,7 @@ class Pipeline:
         return request
 
     def _answer(self, prerequisite: Prerequisite, result: Reply | Failure) -> None:
-        """Pass on the result of a prerequisite fetch. A document that crashed this process permits nothing: it
-        failed.
-        """
+        """Pass on the result of a prerequisite fetch. A document that crashed this process permits nothing."""
         owner = self._middlewares.of(prerequisite.owner)
         body = b""
         reply = result if isinstance(result, Reply) else result.came

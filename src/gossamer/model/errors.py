@@ -111,9 +111,7 @@ class StoreError(Exception):
     """A store failed; the text is one line."""
 
     def __init__(self, text: str, *, lasting: bool = False, refused: bool = False, of_file: bool = False) -> None:
-        """`lasting`: trying again does not help, the operator must. `refused`: the same, of permissions. `of_file`:
-        this one file's fault alone.
-        """
+        """`lasting`: the operator must act. `refused`: the same, of permissions. `of_file`: this file's fault."""
         super().__init__(text)
         self.lasting = lasting or refused
         self.refused = refused

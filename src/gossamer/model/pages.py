@@ -312,9 +312,7 @@ def digest_text(algorithm: str, digest: bytes) -> str:
 
 
 class Sketch(msgspec.Struct, frozen=True, gc=False):
-    """Hashes of a page's words, by which two pages are the same, nearly the same or different. Punctuation, digits and
-    case do not count.
-    """
+    """Hashes of a page's words, to compare pages; punctuation, digits and case do not count."""
 
     digest: int
     """Hash of all words in order, the normalised digest: equal for pages that differ only in numbers and markup."""

@@ -108,9 +108,7 @@ def mappings() -> Iterator[Mapping]:
 
 
 def _collapse() -> Collapse | None:
-    """Return a function that has the kernel move memory at an address to huge pages and returns whether it succeeded;
-    None if there is no such system call.
-    """
+    """Return a function that asks for huge pages at an address and returns success; None: no such system call."""
     if not sys.platform.startswith("linux") or not _MAPS.exists():
         return None
     madvise = ctypes.CDLL(None).madvise

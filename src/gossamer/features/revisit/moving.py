@@ -70,9 +70,7 @@ class RevisitMoves:
         return encode_state(sums)
 
     def renumber(self, promises: Sequence[tuple[str, float]], memories: Pairs) -> Iterator[tuple[bytes, bytes]]:
-        """Yield arriving memories with the numbers of their promises here; `promises` are in the order of the sender's
-        numbers. About 6 µs a page if the numbers differ.
-        """
+        """Yield arriving memories with the numbers of their promises here, in the sender's order. 6 µs a page."""
         known = len(self._state.promises)
         numbers = [self._state.promise_number(*one) for one in promises]
         if len(self._state.promises) > known:

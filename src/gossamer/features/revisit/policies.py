@@ -34,9 +34,7 @@ BIN_MAX = 60
 
 
 class VisitHistory(msgspec.Struct, array_like=True):
-    """A summary of a page's visits, in which `fade` reduces the weight of old ones. At most 61 bins; in practice two or
-    three, 40 bytes.
-    """
+    """A summary of a page's visits; `fade` reduces the weight of old ones. Two or three bins, at most 61."""
 
     quiet_s: float = 0.0
     """Total seconds in which nothing changed."""

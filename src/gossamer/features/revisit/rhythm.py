@@ -233,9 +233,7 @@ class Rhythms:
 
 
 def kind_of(path: str) -> str:
-    """Return the kind of a page, which similar pages share: first segment of the path, number of segments, extension,
-    and whether there is a query, without digits.
-    """
+    """Return the kind of a page: first segment of the path, number of segments, extension, whether a query."""
     path, asks, _ = path.partition("?")
     parts = path.split("/")
     first = _DIGITS.sub("#", parts[1])[:24] if len(parts) > 2 else ""

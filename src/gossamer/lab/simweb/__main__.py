@@ -16,9 +16,7 @@ from gossamer.options import OptionsError, convert, keys_of
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Serve until ended; return 2 with one line on stderr when the options or the system do not allow it,
-    and 1 where a log that is judged is not right.
-    """
+    """Serve until ended; return 2 where options or the system forbid it, 1 where a judged log is wrong."""
     given = _parser().parse_args(arguments)
     try:
         options = _options(given)

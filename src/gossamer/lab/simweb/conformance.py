@@ -50,9 +50,7 @@ class _Asked(msgspec.Struct, frozen=True):
 
 
 def showcase(**changes: object) -> SimwebOptions:
-    """Return options of a web that shows every behaviour, traps and all, on one host each; none of them where a
-    robots.txt closes the host. About 50 ms.
-    """
+    """Return options of a web with every behaviour, each on a host that robots.txt does not close. About 50 ms."""
     for seed in range(1, SEEDS_TRIED_MAX):
         options = _showing_all({"seed": seed, **changes})
         shown = {name for host in populate(options) if host.robots not in CLOSED for name in _names(host)}

@@ -190,9 +190,7 @@ def path_of(page: int) -> str:
 
 
 def _topic(index: int, number: int) -> str:
-    """Return the word that a page is about, its own alone: without it all pages of a large host would say the same,
-    since their sentences come from one text.
-    """
+    """Return the word that a page alone is about: else all pages of a large host would say the same."""
     code = (index + 1) * 1_000_003 + number
     syllables = []
     while code:

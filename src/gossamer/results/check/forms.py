@@ -79,9 +79,7 @@ def _cell(text: str) -> str:
 
 
 def as_junit(check: SiteCheck, least: Severity) -> str:
-    """Return a suite of tests for each kind of fault: failures for what makes the check fail, skipped tests for the
-    rest, and one that passes for a kind without faults.
-    """
+    """Return a suite of tests for each kind of fault: failed, skipped where the check allows it, or passed."""
     failing = {id(one) for one in check.failing(least)}
     suites = []
     for kind, rule in KINDS.items():

@@ -298,9 +298,7 @@ def record_of(record: WarcRecord) -> ArchivedRecord:
 
 
 class RecordBodies(AbstractContextManager["RecordBodies"]):
-    """Reads archived pages, for exports, search, extraction and replay alike; one file is open at a time. About 60 µs a
-    record of 26 KB. Use as a context.
-    """
+    """Reads archived pages; one file is open at a time. About 60 µs a record of 26 KB. Use as a context."""
 
     def __init__(self, warc_folder: Path, decode: Decode) -> None:
         self._folder = warc_folder
@@ -368,9 +366,7 @@ class RecordBodies(AbstractContextManager["RecordBodies"]):
 
 
 def sound_record(file: BinaryIO, path: Path, offset: int, at: int, length: int, url: str) -> BinaryIO:
-    """Return the member at `at` in a file, which is that at `offset` of `path`, for reading: unpacked, or a larger one
-    as it is. Raises DamagedError: it is damaged.
-    """
+    """Return the member at `at` of a file (`offset` in `path`), unpacked unless it is large. Raises DamagedError."""
     fault, content = unpack_member(file, at, length, READ_WHOLE_BYTES_MAX)
     if fault:
         leave = f"{record_error(path, offset, url, fault)}, or leave the page out: --where \"url <> '{url}'\""

@@ -177,9 +177,7 @@ _FIELD = """
 
 
 def field_changes_of(pieces: Sequence[ExportPiece], items: str, since_s: float, folder: Path) -> Iterator[FieldChange]:
-    """Yield what changed in fields of one kind of item since an instant, in the order of time. In bounded memory; what
-    does not fit is sorted in `folder`.
-    """
+    """Yield what changed in fields of one kind of item since an instant, by time; sorted in `folder` if large."""
     files = [piece.path for piece in pieces if piece.rows]
     if not files:
         return
@@ -211,9 +209,7 @@ def pages_in(pieces: Sequence[ExportPiece], folder: Path) -> duckdb.DuckDBPyConn
 
 
 def judged_in(pieces: Sequence[ExportPiece], folder: Path) -> duckdb.DuckDBPyConnection:
-    """Return the same with the view `judged`: the pages with the change of each, as the crawl noted it, or beside the
-    capture before where it noted none.
-    """
+    """Return the same with the view `judged`: pages with their change, as noted, or beside the capture before."""
     database = pages_in(pieces, folder)
     is_noted = database.execute("SELECT 1 FROM pages WHERE change <> '' LIMIT 1").fetchone() is not None
     database.execute(f"CREATE VIEW judged AS {_NOTED if is_noted else _COMPARED}")

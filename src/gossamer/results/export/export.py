@@ -267,9 +267,7 @@ def _inputs_of(crawl: ExportedCrawl, tables: Sequence[str], request: ExportReque
 
 
 def is_read(share: Share, to: str, permitted: Permission | str | None, table: str, file: str) -> bool:
-    """Return whether a share is made of a file of a table: its own, and all of `pages` where versions, payloads of
-    copies or names can be of other shards.
-    """
+    """Return whether a share needs a table's file: its own, and of `pages` all where other shards' rows count."""
     needs_all = table == "pages" and (bool(permitted) or to in NEED_WARCS - {"wacz"})
     return needs_all or (share.has(file) and table in _TABLES_OF.get(to, [table]))
 
@@ -329,9 +327,7 @@ def tables_of(crawl: ExportedCrawl, to: str, table: str) -> list[str]:
 
 
 def table_names(directory: Path, committed: Iterable[str] = ()) -> list[str]:
-    """Return the tables that a crawl has: `pages`, `links`, and those of its modules; also one of which all files are
-    gone, where `committed` names them.
-    """
+    """Return a crawl's tables: `pages`, `links`, those of modules, and those that `committed` names."""
     files = [*directory.glob("*/*.parquet"), *directory.glob(f"{ITEMS}*/*.parquet")]
     more = {str(path.parent.relative_to(directory)) for path in files}
     more |= {name.rpartition("/")[0] for name in committed if name.endswith(".parquet")}

@@ -1,6 +1,4 @@
-"""Tables: a table as Parquet, sorted by host, so that a question about one host reads few row groups; or as lines of
-text: JSON lines, or CSV as RFC 4180 has it.
-"""
+"""Tables: as Parquet, sorted by host, so that a question about one reads little; as JSON lines or CSV (RFC 4180)."""
 
 from __future__ import annotations
 

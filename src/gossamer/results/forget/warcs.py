@@ -300,9 +300,7 @@ def _record_at(path: Path, offset: int, *, parse_http: bool = False) -> Iterator
 def _needing(
     holdings: Holdings, pages: ForgottenPages, own: str, copies: UploadedCopies | None
 ) -> list[tuple[RecordIdentity, list[RecordIdentity]]]:
-    """Return the forgotten records that revisits of kept pages refer to, each with those. In memory: what is returned,
-    and the forgotten responses.
-    """
+    """Return the forgotten records that revisits of kept pages refer to, each with those; they are in memory."""
     by_id: dict[str, RecordIdentity] = {}
     by_date: dict[tuple[str, str], RecordIdentity] = {}
     revisits: list[RecordIdentity] = []

@@ -164,9 +164,7 @@ class RevisitRecords(VisitMiddleware):
         return self._conclusion is not None and self._capture is not None and self._capture.kind != "revisit"
 
     def why_repeated(self, capture: Capture, url: Url) -> str:
-        """Return why a capture is left out that was imported before, from another archive or from a copy beside the
-        archive; note others. Costs a get and a put.
-        """
+        """Return why a capture that was imported before is left out; note others. Costs a get and a put."""
         record_id, _, digest = _identity(capture).partition(" ")
         if not record_id:
             return ""

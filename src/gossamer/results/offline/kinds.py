@@ -1,6 +1,4 @@
-"""Kinds: the records that a build works with, what their bits mean, and how far a URL is from the seeds: depth and hops
-as one number below 2**24, for whole columns.
-"""
+"""Kinds: records of a build, what their bits mean, and depth and hops as one number below 2**24."""
 
 from typing import Any
 

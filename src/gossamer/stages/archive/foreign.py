@@ -96,9 +96,7 @@ class ForeignPlace(NamedTuple):
 
 
 class RecordStream:
-    """Reads the records of a file in order. After each, `finish` gives its place, or `refuse` its fault; otherwise what
-    is left of it is skipped.
-    """
+    """Reads the records of a file in order; `finish` gives a record's place, `refuse` its fault, else it is skipped."""
 
     def __init__(self, unpacked: Unpacked, *, is_arc: bool = False, after: tuple[int, int] | None = None) -> None:
         """`after` is the place of a record (`offset`, `within`): those behind it are read."""

@@ -304,9 +304,7 @@ def _is_hiding(declarations: str, called: str) -> bool:
 
 
 def _rules(css: str) -> dict[str, list[HidingRule]]:
-    """Return the rules that hide, outside of conditions, of selectors of one element, by a word in lower case that each
-    tag to which they apply holds.
-    """
+    """Return the unconditional rules that hide, of one element's selectors, by a word that each such tag holds."""
     rules: dict[str, list[HidingRule]] = {}
     data = css.encode()
     depth = position = 0

@@ -222,9 +222,7 @@ class HtmlDocument:
 
 
 def as_html(xhtml: bytes) -> bytes:
-    """Return XHTML in UTF-8 with start and end tags for the empty elements of which HTML takes the rest as content, and
-    with the text of CDATA sections.
-    """
+    """Return XHTML in UTF-8 as HTML: empty elements with both tags, CDATA sections as text."""
 
     def rewrite(found: re.Match[bytes]) -> bytes:
         if found[2] is not None:

@@ -307,9 +307,7 @@ class Selected:
         return self._all("xpath", expression)
 
     def jsonpath(self, query: str) -> Selection:
-        """Return the values that a JSONPath query finds in a JSON document, or in the list of a page's JSON-LD blocks.
-        Raises ConfigError: it is none.
-        """
+        """Return what a JSONPath query finds in JSON, or a page's JSON-LD blocks. Raises ConfigError: it is none."""
         return self._all("jsonpath", query)
 
     def re(self, pattern: str) -> list[str]:

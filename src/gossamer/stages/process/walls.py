@@ -21,9 +21,7 @@ LOOKED_AT_BYTES_MAX: Final = 65_536
 """Beginning of a body that is examined, since a wall is a small page."""
 SMALL_BYTES_MAX: Final = 8_192
 PRICE_HEADERS: Final = ("crawler-price", "crawler-error", "payment-required", "www-authenticate")
-"""Headers with the price of a page that was refused with 402: Cloudflare's pay per crawl, x402, and authentication
-schemes for payment such as L402.
-"""
+"""Headers with the price of a page (402): Cloudflare's pay per crawl, x402, schemes such as L402."""
 OFFER_CHARACTERS_MAX: Final = 1_000
 CHALLENGE_HEADERS: Final = ("www-authenticate", "proxy-authenticate")
 SUPPORTED_SCHEMES: Final = frozenset(("basic", "digest", "bearer"))

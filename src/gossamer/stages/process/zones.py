@@ -18,9 +18,7 @@ _HOURS = {
 
 
 def without_zone(written: str) -> tuple[str, timezone | None]:
-    """Return a written time without the zone at its end, and the zone; None, and nothing is removed, if it has none or
-    an unknown one. For short texts.
-    """
+    """Return a short written time without its zone, and the zone; None if it has none or an unknown one."""
     found = _ZONE.search(written)
     if found is None:
         return written, None

@@ -41,9 +41,7 @@ CODINGS: tuple[tuple[str, str, Callable[[bytes], bytes]], ...] = (
 
 
 def bodies(place: PagePlace) -> dict[str, Made]:
-    """Return content codings right and broken, framings, and too many bytes. Each readable page has a link of its own:
-    a crawl that finds it has read the page.
-    """
+    """Return content codings right and broken, framings, and too many bytes; a page that was read has its own link."""
     found: dict[str, Made] = {}
     for name, coding, encode in CODINGS:
         sheet = _proving(place, name)
@@ -117,9 +115,7 @@ CHARSET_PAGES = (
 
 
 def charsets(place: PagePlace) -> dict[str, Made]:
-    """Return pages in many encodings, declared in many places. A path is UTF-8 in a URL, in any encoding of the page,
-    so a wrong guess leads astray.
-    """
+    """Return pages in many encodings, declared in many places; a wrong guess leads to wrong paths."""
     found: dict[str, Made] = {}
     for name, codec, media_type, meta, text, escaped in CHARSET_PAGES:
         asked = f"{name}/{escaped}.html"
@@ -139,9 +135,7 @@ NOT_HTML = ("unsupported", "excluded")
 
 
 def types(place: PagePlace) -> dict[str, Made]:
-    """Return what is not HTML, what says it is not, and what says nothing. Links in what is no HTML are bait: they lead
-    to pages that do not exist.
-    """
+    """Return what is not HTML, what says it is not, and what says nothing; links in the first are bait."""
     bait = f'<a href="{place.path("bait.html")}">bait</a>'
     text = place.some(8, "types")
     files = {

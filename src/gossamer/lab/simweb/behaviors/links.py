@@ -10,9 +10,7 @@ from gossamer.lab.simweb.sheet import Headers, Made, Mark, PagePlace, ServedAnsw
 
 
 def frames(place: PagePlace) -> dict[str, Made]:
-    """Return frames, areas, base, refresh, link elements and headers, odd markup: `to-…` must be reached; `only-…` is
-    named by what is recorded but not followed.
-    """
+    """Return links of all kinds: `to-…` must be reached; `only-…` is recorded but not followed."""
     found = {
         "frameset": _frameset(place),
         "inline": _inline(place),
@@ -96,9 +94,7 @@ def _schemes(place: PagePlace) -> Made:
 
 
 def nofollow(place: PagePlace) -> dict[str, Made]:
-    """Return links and pages that ask not to be followed, in every way there is to ask: `hidden-…` is reached by
-    disobedience only, `open-…` must be reached.
-    """
+    """Return links and pages that ask not to be followed: `hidden-…` must not be reached, `open-…` must."""
     agent = place.options.agent
     metas = {
         "meta": '<meta name="robots" content="nofollow">',
@@ -186,9 +182,7 @@ SITEMAP_PAGES = 6
 
 
 def sitemaps(place: PagePlace) -> dict[str, Made]:
-    """Return pages that nothing but a sitemap names: an index of a sitemap in each form, what these name, and what they
-    may not name. Robots.txt names the index.
-    """
+    """Return pages that only a sitemap names: each form of one, what these name, and what they may not name."""
     listed = {
         kind: [f"only-{kind}-{number}.html" for number in range(SITEMAP_PAGES)]
         for kind in ("plain", "packed", "text", "feed")
