@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 import gzip
+import io
 import json
+import re
+import tarfile
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -16,7 +19,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.results.imports.capture import Capture, Refused, Room, Skipped
 from gossamer.results.imports.listed import listed_pages
 from gossamer.results.imports.reading import captures_of
-from gossamer.results.imports.sources import INDEX, PACKED, SAVED, UNKNOWN, find_sources
+from gossamer.results.imports.sources import FIDDLER, HTTRACK, NO_STORE, PACKED, UNKNOWN, find_sources
 from gossamer.results.imports.texts import PageTexts
 from gossamer.world.spill import Spills
 from tests.results.imports.test_records import BODY, captures_in, items_of, record, write
@@ -80,6 +83,18 @@ def test_lists_of_paths(tmp_path: Path) -> None:
         find_sources([str(write(tmp_path / "other", b"1.warc.gz\nsome text\n"))])
 
 
+def test_lists_of_packages(tmp_path: Path) -> None:
+    """As Browsertrix lists a collection (`multi-wacz-package`), and as a package lists its files once unpacked."""
+    package(tmp_path / "a.wacz", archive_x=record())
+    write(tmp_path / "data.warc", record())
+    paths = ["a.wacz", "https://a.example/b.wacz?sign=1", "pages/pages.jsonl", "data.warc"]
+    listing = {"profile": "multi-wacz-package", "resources": [{"name": path, "path": path} for path in paths]}
+    path = write(tmp_path / "datapackage.json", json.dumps(listing).encode())
+    assert [source.fault for source in find_sources([str(path)])] == ["", NO_STORE, ""]
+    with pytest.raises(ConfigError, match=UNKNOWN):
+        find_sources([str(write(tmp_path / "none.json", b'{"resources": [{"path": "a.txt"}, {}]}'))])
+
+
 def package(path: Path, *, method: int = zipfile.ZIP_STORED, **files: bytes) -> Path:
     with zipfile.ZipFile(path, "w", method) as file:
         file.writestr("datapackage.json", "{}")
@@ -138,9 +153,29 @@ def test_packages_in_a_package(tmp_path: Path) -> None:
         find_sources([str(nested(tmp_path / "zipped.wacz", method=zipfile.ZIP_STORED))])
 
 
+INDEX = "is an index (CDX); import the archives that it names"
+SAVED = "is a saved page, not an archive; `warcit` makes a WARC file of it"
+MEGAWARC = "describes a megawarc; import its .megawarc.warc.gz"
+SESSION = "is a session of a proxy (Charles, mitmproxy); export it as HAR, and import that"
+
+
+def tar() -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("a.warc.gz"))
+    return file.getvalue()
+
+
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
+        (tar(), PACKED),
+        (gzip.compress(tar()), PACKED),
+        # As `megawarc` of Archive Team writes it: https://github.com/ArchiveTeam/megawarc
+        (gzip.compress(b'{"target": {"container": "warc", "offset": 0}, "header_fields": {"uid": 0}}\n'), MEGAWARC),
+        (b'[{"status":"COMPLETE","method":"GET"}]', SESSION),
+        (b"\xac\xed\x00\x05sr\x00", SESSION),
+        (b"1489:9:websocket;0:~8:response;900:6:reason;2:OK;}", SESSION),
         (b" CDX N b a m s k r M S V g\na,b)/ 20140103030321 http://b.a/ text/html 200 X - - 1 333 a.warc.gz\n", INDEX),
         (b"a,b)/ 20140103030321 http://b.a/ text/html 200 X - - 1043 333 a.warc.gz\n", INDEX),
         (gzip.compress(b'a,b)/ 20140103030321 {"url": "http://b.a/", "filename": "a.warc.gz"}\n'), INDEX),
@@ -159,12 +194,12 @@ def test_other_files_are_named_with_what_to_do(tmp_path: Path, content: bytes, f
     assert [source.fault for source in find_sources([str(path), str(beside)])] == [fault, ""]
 
 
-def test_a_cache_of_httrack_is_named(tmp_path: Path) -> None:
-    (tmp_path / "hts-cache").mkdir()
-    with zipfile.ZipFile(tmp_path / "hts-cache/new.zip", "w") as file:
-        file.writestr("http://a.example/index.html", "<p>")
-    with pytest.raises(ConfigError, match="httrack2warc"):
-        find_sources([str(tmp_path / "hts-cache/new.zip")])
+@pytest.mark.parametrize(("name", "fault"), [("http://a.example/x.html", HTTRACK), ("raw/1_s.txt", FIDDLER)])
+def test_packages_of_other_programs_are_named(tmp_path: Path, name: str, fault: str) -> None:
+    with zipfile.ZipFile(tmp_path / "any.zip", "w") as file:
+        file.writestr(name, "<p>")
+    with pytest.raises(ConfigError, match=re.escape(fault)):
+        find_sources([str(tmp_path / "any.zip")])
 
 
 def test_hostile_packages(tmp_path: Path) -> None:
@@ -254,6 +289,19 @@ def test_har(tmp_path: Path) -> None:
     *before, cut = items_of(write(tmp_path / "cut.har", path.read_bytes()[:-300]))
     assert len(before) == 9
     assert isinstance(cut, Refused)
+
+
+def test_a_har_whose_content_is_beside_it(tmp_path: Path) -> None:
+    """As Playwright writes it with `content: "attach"` (microsoft/playwright#14934)."""
+    name = "a" * 40 + ".html"
+    write(tmp_path / name, BODY)
+    write(tmp_path / "secret.html", b"secret")
+    (tmp_path / f"{'c' * 40}.html").mkdir()
+    files = (name, "secret.html", f"{'b' * 40}.html", f"{'c' * 40}.html", f"../{tmp_path.name}/{name}")
+    path = har(tmp_path / "a.har", *(entry(size=9, _file=file) for file in files))
+    found = captures_in(path)
+    assert [(one.body, one.truncated) for one in found] == [(BODY, ""), *[(b"", "unspecified")] * 4]
+    assert found[0].reply().charset == "iso-8859-1"
 
 
 @pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16", "utf-16-be"])

@@ -5,7 +5,9 @@ import codecs
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
+from pathlib import Path
 
 import msgspec
 
@@ -14,6 +16,7 @@ from gossamer.results.imports.capture import Capture, CapturePlace, Item, Refuse
 from gossamer.results.imports.content import date_of
 from gossamer.results.imports.warc import SCHEMES, scheme_of
 from gossamer.stages.archive.unpack import GZIP, BrokenMemberError, Unpacked
+from gossamer.world.inputs import read_input
 
 ENTRY_BYTES_MAX = 64 << 20
 _ENTRIES = re.compile(rb'"entries"[ \t\r\n]{0,99}:[ \t\r\n]{0,99}\[')
@@ -21,6 +24,8 @@ _OVERLAP_BYTES = 256
 _STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*', re.DOTALL)
 _TOKEN = re.compile(rb'[{}\[\]"]')
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_ATTACHED = re.compile(r"[0-9a-f]{40}\.[a-z0-9]{1,20}")
+"""Names that Playwright gives: no others, as an archive may come from anyone."""
 _CODED = ("content-encoding", "transfer-encoding", "content-length")
 
 
@@ -34,6 +39,8 @@ class _HarContent(msgspec.Struct, rename="camel"):
     mime_type: str | None = ""
     text: str | None = None
     encoding: str | None = ""
+    file: str | None = msgspec.field(default="", name="_file")
+    """Of Playwright (`content: "attach"`): the name of a file beside the archive."""
 
 
 class _HarRequest(msgspec.Struct):
@@ -61,6 +68,7 @@ class _HarEntry(msgspec.Struct, rename="camel"):
 def captures_of_har(source: Source, unpacked: Unpacked, after: CapturePlace | None) -> Iterator[Item]:
     """Yield what the entries of a HAR file are."""
     number = -1
+    folder = Path(source.place).parent if not (source.is_packaged or "://" in source.place) else None
     try:
         for number, entry in enumerate(_entries(in_utf8(unpacked.pieces()))):
             if after is not None and number <= after.offset:
@@ -69,7 +77,7 @@ def captures_of_har(source: Source, unpacked: Unpacked, after: CapturePlace | No
             try:
                 if entry is None:
                     raise ValueError(f"has more than {ENTRY_BYTES_MAX >> 20} MiB")
-                yield _capture(_decode(entry), place)
+                yield _capture(_decode(entry), place, folder)
             except (ValueError, RecursionError) as error:  # Errors of msgspec and base64 are such.
                 yield Refused(source.number, source.name, number, " ".join(str(error).split())[:200])
     except BrokenMemberError as error:
@@ -92,7 +100,7 @@ def _decode(data: bytes) -> _HarEntry:
     return msgspec.json.decode(data, type=_HarEntry, strict=False)
 
 
-def _capture(entry: _HarEntry, place: CapturePlace) -> Item:
+def _capture(entry: _HarEntry, place: CapturePlace, folder: Path | None) -> Item:
     response = entry.response
     url = entry.request.url
     if scheme_of(url) not in SCHEMES or not 100 <= response.status <= 999:
@@ -104,6 +112,11 @@ def _capture(entry: _HarEntry, place: CapturePlace) -> Item:
     text = content.text or ""
     is_text = content.encoding != "base64"
     body = text.encode("utf-8", "replace") if is_text else base64.b64decode("".join(text.split()), validate=True)
+    is_there = content.text is not None or (content.size or 0) <= 0
+    if folder is not None and _ATTACHED.fullmatch(content.file or ""):
+        with suppress(OSError):
+            body = read_input(folder / str(content.file), ENTRY_BYTES_MAX)
+            is_there = True
     return Capture(
         place=place,
         kind="response",
@@ -114,7 +127,7 @@ def _capture(entry: _HarEntry, place: CapturePlace) -> Item:
         body=body,
         reason=response.status_text or "",
         http_version=(response.http_version or "1.1").lower().removeprefix("http/").removeprefix("h"),
-        truncated="unspecified" if content.text is None and (content.size or 0) > 0 else "",
+        truncated="" if is_there else "unspecified",
         ip=(entry.ip or "").strip("[]"),
         method=entry.request.method.upper(),
     )

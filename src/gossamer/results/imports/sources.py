@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
+import msgspec
 from msgspec.structs import replace
 
 from gossamer.model.errors import ConfigError, StoreError
@@ -28,21 +29,35 @@ from gossamer.world.inputs import part_of
 
 LIST_BYTES_MAX = 64 << 20
 UNKNOWN = "is no WARC, ARC, WACZ or HAR file"
-INDEX = "is an index (CDX); import the archives that it names"
-SAVED = "is a saved page, not an archive; `warcit` makes a WARC file of it"
-HTTRACK = "is a cache of HTTrack; `httrack2warc` makes a WARC file of the folder above it"
 PACKED = "is packed in another way than gzip or Zstandard; unpack it, and import what it holds"
+HTTRACK = "is a cache of HTTrack; `httrack2warc` makes a WARC file of the folder above it"
+FIDDLER = "is a session of Fiddler; export it as HTTPArchive (HAR), and import that"
 ZIP = "holds no archive (archive/…), as a WACZ file does; if it holds other archives, unpack it and import the folder"
+NO_STORE = "is no address of a store (s3://, gs://, az://); download it, and import the file"
+_FAULTS = {
+    re.compile(rb"\x04\x22\x4d\x18|BZh|\xfd7zXZ\0|7z\xbc\xaf|Rar!|(?s:.{257})ustar"): PACKED,
+    re.compile(rb" ?CDX |!meta |[^ \n]{1,9000} [0-9]{14} "): "is an index (CDX); import the archives that it names",
+    re.compile(rb"<!doctype html|<html|mime-version:|from: <saved by ", re.IGNORECASE): (
+        "is a saved page, not an archive; `warcit` makes a WARC file of it"
+    ),
+    re.compile(rb'\{[^\n]{0,9000}"header_fields": ?\{'): "describes a megawarc; import its .megawarc.warc.gz",
+    re.compile(rb'\xac\xed\0\x05|\[\{"status":|[0-9]{1,12}:[0-9]{1,3}:[a-z_]{1,40};'): (
+        "is a session of a proxy (Charles, mitmproxy); export it as HAR, and import that"
+    ),
+}
+"""Why files that begin so are no archives, and what to do. What is packed: LZ4, bzip2, xz, 7z, RAR, tar."""
 _SUFFIXES = (
     ".warc", ".warc.gz", ".warc.zst", ".warc.open", ".warc.gz.open", ".arc", ".arc.gz", ".wacz", ".har", ".har.gz",
 )  # fmt: skip
-_PACKED = (b"\x04\x22\x4d\x18", b"BZh", b"\xfd7zXZ\0")
-"""Beginnings of files of LZ4, bzip2 and xz."""
-_CDX = re.compile(rb" ?CDX |!meta |[^ \n]{1,9000} [0-9]{14} ")
-_PAGE = re.compile(rb"<!doctype html|<html|mime-version:|from: <saved by ", re.IGNORECASE)
 _NAME = re.compile(r"\.(w?arc)(\.gz|\.zst)?(?:\.open)?\Z")
 _NO_OPTIONS = ArchiveOptions()
 _STORES = ("s3://", "gs://", "az://")
+
+
+class _Listing(msgspec.Struct):
+    """Lists the files of a package (`datapackage.json`), or of a collection (`multi-wacz-package`)."""
+
+    resources: list[dict[str, object]]
 
 
 def find_sources(names: Sequence[str], store: ArchiveOptions = _NO_OPTIONS) -> list[Source]:
@@ -131,6 +146,8 @@ def _look_up(place: str, store: ArchiveOptions) -> list[Source]:
     try:
         if "://" not in place:
             return _look(place, 0, store) if Path(place).exists() else gone
+        if not place.startswith(_STORES):
+            return [replace(gone[0], fault=NO_STORE)]
         sizes = sizes_at(place, store)
         return _look(place, sizes[place], store) if place in sizes else gone
     except (ConfigError, StoreError) as error:
@@ -180,18 +197,8 @@ def _recognize(file: BinaryIO, source: Source) -> Source:
     if begin and by_name is not None:
         packed: dict[str, Packing] = {"": "", ".gz": "gzip", ".zst": "zstd"}
         return replace(source, form="arc" if by_name[1] == "arc" else "warc", packing=packed[by_name[2] or ""])
-    return replace(source, fault=_fault_of(begin))
-
-
-def _fault_of(begin: bytes) -> str:
-    """Return why a file that begins so is no archive, and what to do."""
-    if not begin:
-        return "is empty"
-    if begin.startswith(_PACKED):
-        return PACKED
-    if _CDX.match(begin):
-        return INDEX
-    return SAVED if _PAGE.match(begin) else UNKNOWN
+    fault = next((fault for begins, fault in _FAULTS.items() if begins.match(begin)), UNKNOWN)
+    return replace(source, fault=fault if begin else "is empty")
 
 
 def _members(file: BinaryIO, source: Source) -> list[Source]:
@@ -210,8 +217,9 @@ def _members(file: BinaryIO, source: Source) -> list[Source]:
                 found.append(replace(_recognize(begin, replace(one, length=len(begin.getbuffer()))), length=-1))
             else:
                 found.append(replace(one, fault="is encrypted, damaged, or packed in an unusual way"))
-        is_cache = any(name.startswith(("http://", "https://")) for name in package.namelist())
-    return found or [replace(source, fault=HTTRACK if is_cache else ZIP)]
+        names = package.namelist()
+    is_cache = any(name.startswith(("http://", "https://")) for name in names)
+    return found or [replace(source, fault=HTTRACK if is_cache else FIDDLER if "raw/1_s.txt" in names else ZIP)]
 
 
 def _lines(place: str, size: int, store: ArchiveOptions) -> list[str]:
@@ -222,7 +230,12 @@ def _lines(place: str, size: int, store: ArchiveOptions) -> list[str]:
         pieces: list[bytes] = []
         with suppress(BrokenMemberError):
             pieces.extend(islice(unpacked.pieces(), LIST_BYTES_MAX // READ_BYTES))  # Those before a damage, too.
-    lines = [line.strip() for line in b"".join(pieces).decode("utf-8", "replace").splitlines()]
+    content = b"".join(pieces)
+    if content.startswith(b"{"):  # Of Browsertrix, or of a package that is unpacked: it lists other files, too.
+        with suppress(msgspec.MsgspecError):
+            paths = [str(one.get("path")) for one in msgspec.json.decode(content, type=_Listing).resources]
+            return [path for path in paths if path.partition("?")[0].endswith(_SUFFIXES)]
+    lines = [line.strip() for line in content.decode("utf-8", "replace").splitlines()]
     lines = [line for line in lines if line and line[0] != "#"]
     if lines and all(line.endswith((".wet.gz", ".wat.gz")) for line in lines):
         raise ConfigError(f"{place} lists WET or WAT files, which hold no pages; name the list of WARC files instead")
