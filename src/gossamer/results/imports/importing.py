@@ -237,7 +237,6 @@ class Importer:
                 yield from zip(some, found, strict=True)
 
     def _examine(self, item: Item) -> Examined | None:
-        """Examine a page before its turn."""
         if isinstance(item, Capture) and item.may_be_page and not self._request.why_unwanted(item):
             return self._captures.examine(item)
         return None
@@ -245,7 +244,6 @@ class Importer:
     async def _take(
         self, item: Item, examined: Examined | None, source: Source, progress: imported.SourceProgress, linked: str
     ) -> None:
-        """Import one record."""
         progress.done += 1
         self._progresses.changed.add(progress.number)
         if isinstance(item, Refused):

@@ -62,7 +62,6 @@ def listed_pages(source: Source, room: Room, texts: PageTexts) -> dict[str, List
 
 
 def _listed_lines(package: zipfile.ZipFile) -> Iterator[tuple[_Line, int | None]]:
-    """Yield the lines of the lists of a package, with the depth of each page."""
     for name, default in _LISTS:
         # Where a list is missing, damaged or encrypted, the archives count.
         with suppress(KeyError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):

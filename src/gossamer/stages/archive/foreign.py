@@ -210,7 +210,6 @@ class RecordStream:
             raise BrokenRecordError(LIES)
 
     def _begins(self, data: bytes) -> bool:
-        """Return whether a record begins with these bytes."""
         if self._is_arc:
             return arc_fields(data.partition(b"\n")[0]) is not None
         return data[: len(MARK)].upper() == MARK  # JWAT takes `warc/1.0` for valid, too.

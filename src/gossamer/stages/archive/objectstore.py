@@ -317,7 +317,6 @@ def _secrets(path: str) -> dict[str, str]:
 
 @contextmanager
 def _store_errors() -> Iterator[None]:
-    """Raise errors of a store as StoreError."""
     try:
         yield
     except (exceptions.BaseError, OSError, ValueError, TimeoutError) as error:

@@ -159,7 +159,6 @@ class Uploads:
             self._say(f"Uploads to {self._store.url} fail: {error}. The files are kept here, the crawl goes on.")
 
     def _count(self) -> list[ManifestEntry]:
-        """Return the waiting files that may be tried now."""
         waiting = self._journals.to_upload()
         self.counts.waiting_files, self.counts.waiting_bytes = len(waiting), sum(entry.length for entry in waiting)
         return [entry for entry in waiting if entry.name not in self._refused]

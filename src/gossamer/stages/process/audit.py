@@ -125,7 +125,6 @@ def _alternates(page: Page, tree: LexborHTMLParser | None, base: Base) -> Iterat
 
 
 def _robots(page: Page, tree: LexborHTMLParser | None) -> Iterator[str]:
-    """Yield the directives for all crawlers."""
     values = [value for name, value in page.headers if name.lower() == "x-robots-tag" and ":" not in value]
     values += [_value(one, "content") for one in (tree.css('meta[name="robots" i]') if tree else ())]
     for part in ",".join(values).lower().split(",")[:LISTED_MAX]:

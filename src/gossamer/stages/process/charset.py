@@ -229,7 +229,6 @@ def _usable(label: str) -> str | None:
 
 @functools.lru_cache(maxsize=64)
 def _table(name: str) -> str:
-    """Return the 256 characters of a single-byte encoding."""
     if name == "x-user-defined":
         return "".join(chr(i if i < 0x80 else 0xF700 + i) for i in range(256))
     table = bytes(range(256)).decode(_ENCODINGS[name][0], "replace")

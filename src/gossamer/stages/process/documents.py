@@ -329,7 +329,6 @@ _FACTS = {"title": "title", "creator": "byline", "initial-creator": "byline", "c
 
 
 def _facts(archive: zipfile.ZipFile, name: str, found: Gathered, names: Mapping[str, str] = _FACTS) -> None:
-    """Add the facts in a metadata part, if it exists."""
     if name in archive.NameToInfo:
         values = _Values()
         values.read(archive, name, found)
@@ -350,7 +349,6 @@ def _docx(archive: zipfile.ZipFile, found: Gathered) -> None:
 
 
 def _relation_targets(archive: zipfile.ZipFile, name: str, found: Gathered) -> dict[str, str]:
-    """Return the targets of a part's relations by their ids."""
     folder, _, file = name.rpartition("/")
     related = f"{folder}/_rels/{file}.rels"
     relations = _Values("Relationship")

@@ -157,7 +157,6 @@ class _Controls:
 
 
 def _fields(controls: list[LexborNode], encoding: str) -> tuple[_Pairs, list[tuple[LexborNode, _Pairs]]]:
-    """Return what controls send, and the buttons, each with what it would send."""
     fields: _Pairs = []
     buttons: list[tuple[LexborNode, _Pairs]] = []
     for node in controls[:FIELDS_MAX]:

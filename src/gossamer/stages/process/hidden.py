@@ -221,7 +221,6 @@ class _HidingPage:
         return is_hidden and not self._is_opened(found, called)
 
     def _is_opened(self, found: Mapping[str, str], called: str) -> bool:
-        """Say whether a reader can open an element."""
         if found.get("role") == "tabpanel" or re.search(_OPENED, called) is not None:
             return True
         if "id" in found and self._controlled is None:
@@ -250,7 +249,6 @@ class _HidingPage:
         return known
 
     def _end(self, name: str, start: int, position: int) -> int:
-        """Return where an element ends that begins here."""
         stack = [name]
         deeper = 0
         for tag in _TAG.finditer(self._lower, position):

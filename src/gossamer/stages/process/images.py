@@ -94,7 +94,6 @@ def _gif(file: BinaryIO) -> Image:
 
 
 def _gif_data(file: BinaryIO) -> bool:
-    """Pass over the sub-blocks of a block; False at the end of the file."""
     while size := file.read(1):
         if size == b"\0":
             return True

@@ -32,7 +32,6 @@ def roots(script: bytes) -> Iterator[object]:
 
 
 def _repair(text: str) -> Iterator[str]:
-    """Yield the repaired text of each outermost array or object."""
     pieces: list[str] = []
     depth = at = 0
     for token in _TOKEN.finditer(text):

@@ -438,6 +438,5 @@ def _media_type(value: str) -> str:
 
 
 def _after_comma(value: str, position: int) -> int:
-    """Skip invalid text up to the next link."""
     comma = value.find(",", position)
     return len(value) if comma < 0 else comma + 1

@@ -164,7 +164,6 @@ def offers(menu: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _url(kind: str, selector: bytes, host: bytes, port: bytes) -> str:
-    """Return the address of an item, empty if it has none."""
     for mark in (b"URL:", b"/URL:"):
         if kind == "h" and selector.startswith(mark):
             return quote_from_bytes(selector.removeprefix(mark), SAFE + "%?#[]")
@@ -206,7 +205,6 @@ class ListingLinks(TypedModule):
 
 
 def _ftp_links(page: Page) -> Iterator[tuple[str, str]]:
-    """Yield address and text of an FTP listing's entries."""
     url = page.url.partition("#")[0]
     directory = url if url.endswith("/") else f"{url}/"  # What is listed is a directory, also without a slash.
     start = url.index("://") + 3 if "://" in url else 0
@@ -243,7 +241,6 @@ def _end_last_line(page: Page) -> bytes:
 
 
 def _gopher_links(page: Page) -> Iterator[tuple[str, str]]:
-    """Yield address and text of a Gopher menu's items."""
     return offers(_end_last_line(page))
 
 

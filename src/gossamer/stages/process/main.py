@@ -194,7 +194,6 @@ def _names_up_to(outline: Outline, node: int, around: int) -> set[str]:
 
 
 def _note_targets(outline: Outline, keep: list[bool]) -> set[str]:
-    """Return the ids that references to notes in kept blocks link to."""
     events = outline.events
     found = set[str]()
     for block, keeps in zip(outline.blocks, keep, strict=True):

@@ -127,7 +127,6 @@ class Metadata(TypedModule):
         )
 
     def _set_open_graph(self, graph: dict[str, list[str]], base: Base, columns: dict[str, object]) -> None:
-        """Set the columns that come from Open Graph, if it has values for them."""
         for column, name in _TYPED.items():
             value = next(filter(None, graph.get(name, ())), "")
             value = base.join(value) or "" if value and column == "og_image" else value
@@ -158,7 +157,6 @@ class Metadata(TypedModule):
 
 
 def _stated_language(elements: Sequence[Element]) -> str:
-    """Return the language that `meta http-equiv=content-language` states."""
     for tag, found in elements:
         if tag == "meta" and (found.get("http-equiv") or "").strip().lower() == "content-language":
             return (found.get("content") or "").strip()

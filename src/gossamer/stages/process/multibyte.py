@@ -174,7 +174,6 @@ def _decode_iso_2022_jp(body: bytes) -> Iterator[str]:
 
 
 def _decode_jis_part(part: bytes, state: bytes) -> str:
-    """Return the characters after an escape."""
     if state.startswith(b"$"):
         table = _table("euc-jp")
         codes = (bytes(byte | 0x80 for byte in token) for token in _JIS_TOKEN(part))

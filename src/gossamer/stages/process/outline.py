@@ -213,7 +213,6 @@ class _OutlineBuilder:
             self._link_words += len(text.split())
 
     def _start(self, known: tokens.Read) -> None:
-        """Begin an element."""
         (action, name, event, place), opened, texts = known, self._open, self._texts
         if action == tokens.EMPTY:
             self._events.append(event)
@@ -239,7 +238,6 @@ class _OutlineBuilder:
         self._push(name, event)
 
     def _start_other(self, name: str, event: tokens.Tag, place: int) -> None:
-        """Begin an element of which more is to be known."""
         if name in tokens.ENDS_P and self._open["p"]:
             self._close(tokens.PARAGRAPH, tokens.MARKERS)
         self._close_any(*tokens.ENDED_BEFORE.get(name, tokens.NO_NAMES))
@@ -281,7 +279,6 @@ class _OutlineBuilder:
         return before
 
     def _end(self, name: str, event: tokens.Tag) -> None:
-        """Take an end tag."""
         if self._stack[-1] == name:
             self._pop(event)
         elif name in tokens.HEADINGS:
@@ -322,7 +319,6 @@ class _OutlineBuilder:
             self._pop(tokens.end_of(stack[-1]))
 
     def _pop(self, end: tokens.Tag) -> None:
-        """End the element opened last, by its end tag."""
         name = self._stack.pop()
         if name in tokens.BLOCKS:
             if self._texts:
@@ -333,7 +329,6 @@ class _OutlineBuilder:
             self._open[name] -= 1
 
     def _flush(self) -> None:
-        """End the block at hand, which holds text, if it is more than white space."""
         texts = self._texts
         blocks = self._outline.blocks
         words = (texts[0] if len(texts) == 1 else "".join(texts)).split()

@@ -420,7 +420,6 @@ class ScannedMarkup:
             self._elements.append((name.decode(), found))
 
     def _raw(self, name: bytes, found: dict[str, str], position: int) -> int:
-        """Skip an element whose content is not markup."""
         if name == b"iframe" and not self._template:
             self._add(name, found)
         end, after = end_of_raw(self._body, self._lower, name, position)

@@ -133,7 +133,6 @@ class Directives:
 
 
 def _texts(value: str) -> list[str]:
-    """Return what commas or semicolons divide, in lower case."""
     return [part.strip() for part in value.lower().replace(";", ",").split(",")]
 
 
