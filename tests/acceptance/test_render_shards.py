@@ -87,7 +87,10 @@ def test_a_resource_of_another_shards_host_keeps_the_delay_and_the_rules_of_its_
     found = [(row["url"], row["outcome"], row["rendered"]) for row in all_rows(tmp_path / "c")]
     assert sorted(found) == sorted((f"{url}{path}", "fetched", "rendered") for url in urls for path in PATHS)
     for server in (here, there):
-        assert sorted(server.paths) == ["/", "/far.js", "/found", "/own.html", "/robots.txt"]
+        # Data of another origin is requested with that origin, since a reply to no origin permits none.
+        assert sorted(server.paths) == ["/", "/far.js", "/far.js", "/found", "/own.html", "/robots.txt"]
+        origins = {headers.get("origin", "") for _, _, path, headers in server.log if path == "/far.js"}
+        assert origins == {"", next(url for url in urls if not url.endswith(server.url[-6:]))}
         assert min(b - a for a, b in pairwise([at for at, *_ in server.log])) >= DELAY_S - 0.05
     archived = {fields["WARC-Target-URI"]: fields for kind, fields, _ in records(tmp_path / "c") if kind == "response"}
     for url, page in (urls, urls[::-1]):

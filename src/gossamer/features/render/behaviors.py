@@ -12,6 +12,7 @@ FILE_BYTES_MAX: Final = 1 << 20
 
 
 def script(name: str) -> str:
+    """Return a script of this package."""
     return (pkgutil.get_data("gossamer.features.render", name) or b"").decode().rstrip()
 
 

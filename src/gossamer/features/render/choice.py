@@ -153,9 +153,7 @@ class RenderChoice:
         self._hosts: OrderedDict[str, _Host] = OrderedDict()
 
     def sample_key(self, place: Place) -> tuple[str, str, str] | None:
-        """Return a key if a page should wait while another with this key is rendered; None if it would hardly matter.
-        Pages without a signal do not wait for other templates, as most need none.
-        """
+        """Return a key if a page should wait while another with it is rendered; None if that would hardly matter."""
         pool, group = self._groups(place)
         if group.rendered and (not group.gains or (group.last_gained and group.rendered >= ALONE)):
             return None
@@ -238,6 +236,7 @@ class RenderBudget:
 
 
 def place_of(url: Url, signal: str) -> Place:
+    """Return the key of the group of a page."""
     return Place(url.partition, url.host, signal, templates_of(url.text)[0])
 
 
