@@ -126,9 +126,7 @@ class Moves:
             self._begin({report.shard: report for report in reports})
 
     def even(self, found: Uneven) -> int:
-        """Begin moves from a shard with too much work to one with room, if none is in progress; return the number of
-        partitions that move.
-        """
+        """Begin moves from a busy shard to one with room, if none is in progress; return how many partitions move."""
         kept = self.kept
         giver = found.giver
         assert not kept.is_moving

@@ -241,9 +241,7 @@ class ShardProcess:
     # ---- inside
 
     async def _one_life(self) -> tuple[int, bool, float]:
-        """Run the process once; return its exit status, whether we killed it for a stage that took too long, and when
-        it was started.
-        """
+        """Run the process once; return its exit status, whether we killed it for a long stage, and its start."""
         ours, its = socket.socketpair()
         since = self._clock.now()
         with its:

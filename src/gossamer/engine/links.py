@@ -72,16 +72,19 @@ class PageLinks:
             if start:
                 yield
             some = every[start : start + LINKS_AT_ONCE]
-            texts = list(dict.fromkeys([found.url for found in some]))
-            urls = dict(zip(texts, self._namer.names(texts), strict=True))
-            named = [(found, url) for found in some if (url := urls[found.url]) is not None]
-            mentions += [found for found, _ in named]
-            keys += [url.key for _, url in named]
-            for found, url in named:
+            texts = dict.fromkeys([found.url for found in some])
+            named = zip(texts, self._namer.names(texts), strict=True)
+            urls = {text: url for text, url in named if url is not None}
+            if len(urls) < len(texts):
+                some = [found for found in some if found.url in urls]
+            mentions += some
+            keys += [urls[found.url].key for found in some]
+            for found in some:
                 link_type = found.link_type
                 key = found.url, link_type
                 if key in links:
                     continue
+                url = urls[found.url]
                 if link_type == EMBED:
                     links[key] = Link(url, EMBED, depth, embed_hops, referrer)
                 elif not (nofollow or found.nofollow):

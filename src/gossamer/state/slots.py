@@ -86,9 +86,7 @@ class ShardSlots:
         self._map[slot * _RECORD.size + _STAGE_AT] = 0
 
     def take_suspects(self) -> list[Suspect]:
-        """Return the pages with a strike, and clear all slots, and how the run before ended. A death without strikes
-        blames no page.
-        """
+        """Clear all slots; return the pages with a strike (after some deaths none), and how the run before ended."""
         suspects = []
         self._map[_END_AT:] = bytes(_FILE_BYTES - _END_AT)
         for number in range(SLOTS):

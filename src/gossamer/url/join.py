@@ -79,7 +79,7 @@ class Joiner:
         self._encoding = "" if encoding.lower().startswith("utf") else encoding
         self._page = ""
         self._starts: dict[str, str] = {}
-        """Beginnings of joined addresses by the part of an href that leads up; empty: the fast path cannot be used."""
+        """Beginnings of joined addresses by what leads up or to the root; empty: there is no fast path."""
         if self._base.startswith(_WEB):
             page = self._page = self._base.partition("?")[0]
             self._starts = {"": page[: page.rindex("/") + 1], "/": page[: page.index("/", 8) + 1]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
@@ -115,7 +115,7 @@ class Namer:
         """Return the rules that change an address on the way to its key, each with the result. For explanations."""
         return self.canonicalizer.changes(text)
 
-    def names(self, texts: Sequence[str]) -> list[Url | None]:
+    def names(self, texts: Iterable[str]) -> list[Url | None]:
         """Return what `name` returns for each of several addresses."""
         named: list[Url | None] = []
         for text in texts:

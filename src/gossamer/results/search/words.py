@@ -108,8 +108,7 @@ def loose_terms(terms: list[str], language: str) -> list[str]:
 
 
 def joined_terms(text: str) -> list[str]:
-    """Return what readers may write for the words of a text: `email` for e-mail, `user` for getUserById, each once.
-    """
+    """Return what readers may write for the words of a text: `email` for e-mail, `user` for getUserById, each once."""
     text = _without_marks(text.replace("\u2019", "'"))
     if text.isascii():
         text = text.translate(_APART).replace(", ", " ").replace(". ", " ")

@@ -133,9 +133,7 @@ class HostTable:
 
     @property
     def unknown_until(self) -> float:
-        """Until when a host without known contacts waits, if earlier processes left contacts that are missing; else
-        0.
-        """
+        """Until when a host without known contacts waits, if contacts of earlier processes are missing; else 0."""
         unknown_at = self._recovered.unknown_at
         return unknown_at + self._politeness.longest_rest_s(None) if unknown_at else 0.0
 

@@ -99,27 +99,24 @@ class Queues:
             fresh.append(block)
         queue.tail += 1
         self.by_level[level_of(level)] += 1
-        self.fresh_bytes += self._add(block, record, level, link)
-
-    def _add(self, block: QueueBlock, record: HostRecord, level: int, link: Link) -> int:
         # Links of one page come one after another: mostly to one host, and with the same string as referrer.
-        host = record.name
-        if host is not self._referred:
-            self._referred = host
-            self._start = f"https://{host}/"
+        name = record.name
+        if name is not self._referred:
+            self._referred = name
+            self._start = f"https://{name}/"
             self._referrer = ""
         if link.referrer is not self._referrer:
             self._referrer = link.referrer
-            self._shortened = shorten(link.referrer, host)
+            self._shortened = shorten(link.referrer, name)
         text = link.url.text
         start = self._start
         if text.startswith(start):
             url = text[len(start) - 1 :]
         else:
-            url = shorten(text, host)
+            url = shorten(text, name)
             if level < LEVELS:
                 _count(record, url, 1)
-        return block.add(url, link, self._shortened)
+        self.fresh_bytes += block.add(url, link, self._shortened)
 
     def put_due(self, host: Host, entry: QueueEntry, at: float, fingerprint: int) -> None:
         """Store a URL that is due at `at`."""

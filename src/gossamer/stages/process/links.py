@@ -1,7 +1,7 @@
 """Links: a page's base address, and the links in its markup and its headers."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -47,29 +47,31 @@ class Base:
             joined = join(page_url, base_href)
             if joined is not None and joined[: joined.index(":")] not in ("javascript", "data"):
                 self.url = joined
-        self._joiner = Joiner(self.url, python_codec(charset))
-        self._joined: dict[str, str | None] = {}
-        self._room = JOINED_MAX
-
-    def join(self, href: str) -> str | None:
-        """Return the absolute address without fragment, or None if it is not valid or cannot be fetched.
+        self.join = _Joined(Joiner(self.url, python_codec(charset)).join).__getitem__
+        """Returns the absolute address of an href, without fragment, or None if it is not valid or cannot be fetched.
 
         Each spelling is joined once a page; plain paths take 0.5 µs, all else 2 µs.
         """
-        if "#" in href:
-            shown = href.partition("#")[0]
-            if shown[-1:] > " " or not shown:
-                href = shown  # A space before the fragment belongs to the path, one at the end does not.
-        if href in self._joined:
-            return self._joined[href]
-        joined = self._joiner.join(href)
-        if joined is not None and joined[:4] != "http" and joined.partition(":")[0] in _LEAVE:
-            joined = None
-        if not self._room:
-            self._joined.clear()
-            self._room = JOINED_MAX
-        self._room -= 1
-        self._joined[href] = joined
+
+
+class _Joined(dict[str, str | None]):
+    """Addresses by hrefs: a known one takes no call of a function of Python."""
+
+    def __init__(self, join: Callable[[str], str | None]) -> None:
+        self._join = join
+
+    def __missing__(self, href: str) -> str | None:
+        shown, fragment, _ = href.partition("#")
+        # A space before the fragment belongs to the path, one at the end does not.
+        if fragment and (shown[-1:] > " " or not shown):
+            joined = self[shown]
+        else:
+            joined = self._join(href)
+            if joined is not None and joined[:4] != "http" and joined.partition(":")[0] in _LEAVE:
+                joined = None
+        if len(self) >= JOINED_MAX:
+            self.clear()
+        self[href] = joined
         return joined
 
 
