@@ -130,6 +130,7 @@ def test_a_stop_is_noticed_while_the_machines_of_an_interrupted_crawl_join(
     monkeypatch.setattr(joined, "_coordinator_actor", lambda *_: None)
     monkeypatch.setattr(joined, "_shard_actor", lambda *_: started.append(1))
     monkeypatch.setattr(joined.ray, "nodes", no_machines)
+    monkeypatch.setattr(joined.ray, "kill", lambda _: None)
     monkeypatch.setattr(joined.ray, "shutdown", lambda: left.append(True))
 
     async def check() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ import msgspec
 import pytest
 
 from gossamer.api import ClusterCrawler, cluster
+from gossamer.assembly.mapping import map_in
 from gossamer.cluster import coordination, shard_process
 from gossamer.cluster.coordination import Look, ShardAnswer
 from gossamer.cluster.coordinator import ASK_S_MAX, Coordinator, decoded, encoded
@@ -26,6 +27,7 @@ from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.shard_process import ShardProcess, start_of
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.model.verbs import ScaleCrawl
 from gossamer.world.clock import WallClock
 from tests.cluster.crawls import config_of
 from tests.crash.harvest import Harvest, differences
@@ -97,6 +99,14 @@ class Machines(Coordinator):
         self._asked.pop(shard, None)
         self.coordination.arrive(shard)
 
+    def grow(self, plan: ClusterPlan, machines: list[str]) -> None:
+        async def start() -> None:
+            for shard in range(len(self.shards), len(self.shards) + len(machines)):
+                self.nodes[shard] = "m0"
+                self.shards.append(self._start(plan, shard))
+
+        asyncio.run_coroutine_threadsafe(start(), self._rounds.get_loop()).result()
+
     def close(self) -> None:
         super().close()
         for task in (self._rounds, *self._keeping.values()):
@@ -104,7 +114,7 @@ class Machines(Coordinator):
 
 
 class Fault:
-    """Does to shard 1, on machine `m1`, what its machine may."""
+    """Does to shard 1, on machine `m1`, what its machine may; then its process dies."""
 
     def __init__(self, machines: Path) -> None:
         self.state = machines / "m1/state/shard-1"
@@ -128,6 +138,14 @@ class Fault:
         with (self._machines.parent / "below/ballast").open("wb", buffering=0) as file, suppress(OSError):
             while file.write(bytes(1 << 20)):
                 pass
+
+    def strike(self, name: str) -> Callable[[ClusterCrawler, Machines], Awaitable[None]]:
+        async def happen(_: ClusterCrawler, engine: Machines) -> None:
+            getattr(self, name)()
+            await asyncio.sleep(0.2)
+            engine.shards[1]._process.send_signal(signal.SIGKILL)  # type: ignore[union-attr]
+
+        return happen
 
     def end(self) -> None:
         if self._holder is not None:
@@ -161,8 +179,10 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(place), str(below)], check=True)
 
 
-def crawl_with(fault: Fault, happens: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Crawl with two shards, and let a fault happen to the second when it has a checkpoint; return all notes."""
+def crawl_with(
+    happens: Callable[[ClusterCrawler, Machines], Awaitable[None]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """Crawl with two shards, and let something happen when the second has a checkpoint; return all notes."""
     _, web = undisturbed(WEB, tmp_path / "calm")
     started: list[Machines] = []
     notes: list[str] = []
@@ -171,16 +191,14 @@ def crawl_with(fault: Fault, happens: Callable[[], None], tmp_path: Path, monkey
         started.append(Machines(msgspec.structs.replace(plan, command=("-c", MEMBER))))
         return started[0]
 
-    async def disturb() -> None:
+    async def disturb(crawler: ClusterCrawler) -> None:
         while not (tmp_path / "checkpoints/shard-1/latest.json").exists():  # noqa: ASYNC110 - a process makes it
             await asyncio.sleep(0.05)
         [engine] = started
         while engine.shards[1].state != "running":  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.05)
         await asyncio.sleep(1.0)
-        happens()
-        await asyncio.sleep(0.2)
-        engine.shards[1]._process.send_signal(signal.SIGKILL)  # type: ignore[union-attr]
+        await happens(crawler, engine)
 
     monkeypatch.setattr(ClusterCrawler, "_start", begin)
     monkeypatch.setattr(cluster, "reach", lambda _: None)
@@ -197,7 +215,7 @@ def crawl_with(fault: Fault, happens: Callable[[], None], tmp_path: Path, monkey
             crawler = ClusterCrawler([], output=tmp_path / "crawl", config=config)
             crawler.on_note(notes.append)
             async with asyncio.TaskGroup() as group:
-                group.create_task(disturb())
+                group.create_task(disturb(crawler))
                 return await crawler.run()
 
         try:
@@ -216,7 +234,7 @@ LOST = "shard 1: goes on from its checkpoint of"
 def test_a_damaged_store_is_restored_from_the_checkpoint(
     fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    notes = "\n".join(crawl_with(fault, fault.damage, tmp_path, monkeypatch))
+    notes = "\n".join(crawl_with(fault.strike("damage"), tmp_path, monkeypatch))
     assert "it continues from its last checkpoint" in notes
     assert LOST in notes
     assert "goes on elsewhere" not in notes
@@ -232,7 +250,7 @@ def test_a_damaged_store_is_restored_from_the_checkpoint(
 def test_a_shard_that_cannot_run_goes_on_elsewhere(
     fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, says: str
 ) -> None:
-    notes = "\n".join(crawl_with(fault, getattr(fault, name), tmp_path, monkeypatch))
+    notes = "\n".join(crawl_with(fault.strike(name), tmp_path, monkeypatch))
     assert says in notes
     assert LOST in notes
 
@@ -241,7 +259,28 @@ def test_a_shard_that_cannot_run_goes_on_elsewhere(
 def test_a_shard_whose_disk_fails_goes_on_elsewhere(
     disk: Path, fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    notes = "\n".join(crawl_with(fault, fault.fail, tmp_path, monkeypatch))
+    notes = "\n".join(crawl_with(fault.strike("fail"), tmp_path, monkeypatch))
     assert f"the disk of {disk}" in notes
     assert "it goes on elsewhere from its last checkpoint" in notes
     assert LOST in notes
+
+
+def test_a_crawl_is_scaled_while_a_machine_is_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The change is recorded, and the partitions of the silent shard move when it goes on."""
+
+    async def scale(crawler: ClusterCrawler, engine: Machines) -> None:
+        hung = engine.shards[1]._process
+        assert hung is not None
+        hung.send_signal(signal.SIGSTOP)
+        while engine.coordination.silent_s(1) is None:  # noqa: ASYNC110 - time passes
+            await asyncio.sleep(0.1)
+        answer = await crawler._on_scale(ScaleCrawl(workers=3))
+        assert answer == {"workers": 3, "stops": False}
+        assert engine.coordination.moves.is_moving
+
+    notes = "\n".join(crawl_with(scale, tmp_path, monkeypatch))
+    assert "shard 1: no answer for 10 s" in notes
+    assert "shard 1: answers again" in notes
+    divided = map_in(tmp_path / "crawl")
+    assert divided is not None
+    assert set(divided.owners) == {0, 1, 2}
