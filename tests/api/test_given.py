@@ -18,6 +18,7 @@ import pytest
 import gossamer
 from gossamer import Crawler
 from gossamer.api import ClusterCrawler, about_of, release_of, sample_of, scale_crawl, status_of, why_of
+from gossamer.api.given import in_python
 from gossamer.api.search import search_of
 from gossamer.api.views import export_of
 from gossamer.config.flags import Options
@@ -135,9 +136,40 @@ def test_a_crawl_is_named_by_a_text_or_a_path(asking: Callable[[Any], object], t
         assert str(tmp_path) in line_of(lambda given=given: asking(given))  # type: ignore[misc]
 
 
+@pytest.mark.parametrize(
+    ("typed", "given"),
+    [
+        ("add --allow-private to visit those", "add allow_private=True to visit those"),
+        ("it is for an offline crawl: add --mode offline", 'it is for an offline crawl: add mode="offline"'),
+        ("visit all hosts with --scope domain", 'visit all hosts with scope="domain"'),
+        ("set 512 MiB (--memory 512MiB)", 'set 512 MiB (memory="512MiB")'),
+        ("add --workers N, or leave out --cluster", "add workers=N, or leave out cluster"),
+        ("if it lists seeds, write --seeds a.txt", 'if it lists seeds, write settings={"seeds.file": "a.txt"}'),
+        ("name another with -o DIR", "name another with output=DIR"),
+        ("crawl with --set archive.links=true", 'crawl with settings={"archive.links": True}'),
+        ("--set 'scope.schemes=[\"http\"]' has it visited", 'settings={"scope.schemes": ["http"]} has it visited'),
+        ("--max-time or --max-pages ends it", "max_time or max_pages ends it"),
+        ("add --contact with a URL of yours", "add contact with a URL of yours"),
+        ("`gossamer scale DIR --workers 2` goes on", "`gossamer scale DIR --workers 2` goes on"),
+        ("gossamer verify DIR --accept-loss; or --quiet", "gossamer verify DIR --accept-loss; or quiet=True"),
+        ('--max-pages "3": expected a whole number', 'max_pages "3": expected a whole number'),
+    ],
+)
+def test_advice_is_what_a_program_types(typed: str, given: str) -> None:
+    assert in_python(typed) == given
+
+
+def test_a_mistake_that_shows_while_it_crawls_names_arguments(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    crawl = gossamer.crawl(HERE, output=tmp_path / "crawl", allow_private=True, hosts_store=tmp_path / "file" / "store")
+    assert line_of(lambda: list(crawl)).endswith("name another with hosts_store")
+
+
 def test_a_cluster_for_one_shard_is_refused_and_not_left_out_of_account(tmp_path: Path) -> None:
     says = line_of(lambda: Crawler(HERE, output=tmp_path, allow_private=True, cluster="10.0.0.1:6379"))
-    assert says == "cluster.address: a crawl of one shard runs here and without Ray; add --workers N, or leave it out"
+    assert (
+        says == "cluster.address: a crawl of one shard runs here and without Ray; set cluster.workers, or leave it out"
+    )
 
 
 PUBLIC = "https://docs.example.org/"
@@ -147,10 +179,10 @@ PUBLIC = "https://docs.example.org/"
     ("seeds", "given", "told"),
     [
         (PUBLIC, {}, "add contact with a URL or mail address of yours"),
-        (HERE, {}, "is at a private address; add allow_private to visit those"),
+        (HERE, {}, "is at a private address; add allow_private=True to visit those"),
         ((), {}, "no seeds: give an address, or a list of them: "),
         (HERE, {"max_page": 3}, "no option 'max_page'; did you mean max_pages?"),
-        (HERE, {"allow_private": True, "memory": "10MiB"}, "set 192 MiB or more (memory 192MiB)"),
+        (HERE, {"allow_private": True, "memory": "10MiB"}, 'set 192 MiB or more (memory="192MiB")'),
         (HERE, {"allow_private": True, "scope": "subdomain"}, "or 'any'; did you mean 'domain'?"),
     ],
 )

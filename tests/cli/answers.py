@@ -155,6 +155,13 @@ ANSWERS = [
             "for the glob write '\\\\.pdf$'"
         ),
     ),
+    *(
+        (
+            [*LOCAL, "--exclude", f"/{bare}/{flags}"],
+            f"--exclude: the pattern {f'/{bare}/{flags}'!r} matches nothing; leave out the slashes around it: {bare!r}",
+        )
+        for bare, flags in ((r"\.pdf$", "i"), ("^https://docs", ""))
+    ),
     (
         ["report", "crawled", "-o", "x.html"],
         "no option -o for gossamer report; use --html; gossamer report --help lists them",

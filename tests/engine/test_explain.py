@@ -129,6 +129,14 @@ def test_what_an_eliminator_without_ways_was_offered(tmp_path: Path) -> None:
         seen.close()
 
 
+def test_what_no_host_delays_has_no_time(tmp_path: Path) -> None:
+    with Ring(tmp_path) as ring:
+        ring.seed(ROOT)
+        told = ring.explainer.why(ROOT)
+        assert told["state"] == "queued"
+        assert "1970" not in str(told)
+
+
 def test_what_failed_and_waits_for_its_next_attempt(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT: GONE, OTHER: page()}, frontier={"retry_s_first": 100}) as ring:
         ring.crawl(ROOT, OTHER, until=ring.clock.now() + 50)

@@ -93,7 +93,7 @@ class Crawler(BaseCrawler):
             )
         if config.cluster.address and not resuming:  # `gossamer scale` makes several shards one.
             raise ConfigError(
-                "cluster.address: a crawl of one shard runs here and without Ray; add --workers N, or leave it out"
+                "cluster.address: a crawl of one shard runs here and without Ray; set cluster.workers, or leave it out"
             )
         self._begin(directory, config, more_seeds, settle=settle or is_there)
         self._is_new = not resuming

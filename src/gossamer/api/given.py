@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -110,10 +111,45 @@ def check_keywords(options: Mapping[str, object]) -> Iterator[None]:
         yield
     except ConfigError as error:
         hint = 'no seeds: give an address, or a list of them: ["https://example.org/"]'
-        raise ConfigError(hint if str(error).startswith("no seeds") else rename_options(str(error), _NAMES)) from None
+        raise ConfigError(hint if str(error).startswith("no seeds") else in_python(str(error))) from None
 
 
 _NAMES = {flag.option: flag.name for flag in FLAGS} | {"set": "settings"}
+_WORDS = frozenset(("batch", "continuous", "offline", "prefix", "host", "domain", "never", "always"))
+_TYPED = re.compile(
+    r"`[^`]*+`|\bgossamer [a-z][^;,)]*+|--set (?:'([\w.]++)=([^']++)'|([\w.]++)=([^\s;,)]++))"
+    r"|(?:--([a-z][a-z-]*+)|(?<!\S)-o)(?: (?!-)([^\s;,)]++))?+"
+)
+"""Matches a command, which stays; a key with its value; or an option, with the word behind it."""
+
+
+def in_python(text: str) -> str:
+    """Return an error with options as a program gives them: `mode="offline"` for `--mode offline`."""
+    return _TYPED.sub(_argument, text)
+
+
+def _argument(match: re.Match[str]) -> str:
+    key = match[1] or match[3]
+    if key:
+        return f'settings={{"{key}": {_literal(match[2] or match[4])}}}'
+    if match[0][0] != "-":
+        return match[0]
+    option = match[5] or "output"
+    word = match[6] or ""
+    flag = next((one for one in FLAGS if one.option == option), None)
+    shown = _NAMES.get(option, f"--{option}")
+    if flag is not None and match.start() > 0:
+        if flag.kind is bool:
+            shown += "=True"
+        elif word and (word in _WORDS or not word.islower() or option in ("seeds", "output")):
+            value = word if word.isupper() or word.isdecimal() else f'"{word}"'
+            return f'settings={{"{flag.key}": {value}}}' if option == "seeds" else f"{shown}={value}"
+    return " ".join(filter(None, (shown, word)))
+
+
+def _literal(value: str) -> str:
+    """Return a value of TOML as Python writes it."""
+    return {"true": "True", "false": "False"}.get(value, value)
 
 
 def require_config(given: object) -> None:

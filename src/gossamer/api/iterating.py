@@ -12,7 +12,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
 from gossamer.api.crawler import Crawler
-from gossamer.api.given import SuggestsAttributes, directory_of, with_options
+from gossamer.api.given import SuggestsAttributes, directory_of, in_python, with_options
 from gossamer.api.page import CrawledPage
 from gossamer.config import Config
 from gossamer.config.flags import Options
@@ -149,7 +149,11 @@ class Crawl(Tables):
         thread.start()
 
         def wait(work: Any) -> Any:
-            return asyncio.run_coroutine_threadsafe(work, loop).result()
+            try:
+                return asyncio.run_coroutine_threadsafe(work, loop).result()
+            except ConfigError as error:  # Of a part that names the options of the command line.
+                error.args = tuple(map(in_python, error.args))
+                raise
 
         async def on_exit(error: BaseException | None) -> None:
             await self.crawler.__aexit__(type(error) if error is not None else None, error, None)

@@ -60,6 +60,7 @@ TRAPS_SHOWN_MAX = 100
 ALARMS_MAX = 20
 HOSTS_SHOWN_MAX = 10
 REDIRECTS_SHOWN_MAX = 5
+PATTERNS_SHOWN_MAX = 3
 COMPLETE = frozenset(("finished", "limit"))
 """Ends of a crawl that reached its goal."""
 ENDED_SAYS = {
@@ -271,11 +272,16 @@ def seeds_state(seeds: SeedCounters, why: Callable[[str], dict[str, object]]) ->
 
 
 def _tell_rejected(status: Status, totals: Totals, config: Config) -> None:
-    """Add a warning if a crawl that was to follow links has ended without one, because filters rejected them."""
+    """Add a warning if a crawl that was to follow links has ended without one, because filters rejected them; or if its
+    patterns to exclude matched none.
+    """
     pages = status.discovered - status.terminal_outcomes.get("redirected", 0)
-    if status.ended != "finished" or not totals.seeds.any_fetched or pages > totals.seeds.count:
+    if status.ended != "finished" or not totals.seeds.any_fetched or config.cluster.workers > 1:
         return
-    if not status.rejected or DEPTH in status.rejected or config.scope.depth_max == 0 or config.cluster.workers > 1:
+    if config.scope.exclude and "exclude" not in status.rejected and pages > totals.seeds.count:
+        patterns = " or ".join(map(repr, config.scope.exclude[:PATTERNS_SHOWN_MAX]))
+        status.warnings.append(f"scope.exclude left nothing out: no link matched {patterns}")
+    if not status.rejected or DEPTH in status.rejected or config.scope.depth_max == 0 or pages > totals.seeds.count:
         return
     first = totals.rejected.get
     links = counted(sum(status.rejected.values()), "link")

@@ -132,7 +132,7 @@ def _check_files(config: Config) -> None:
 
 def _to_go_on(directory: Path, given: Config, request: CrawlRequest) -> tuple[CrawlJob, Config]:
     """Return the job of continuing an interrupted crawl as it was begun; one that has ended stays unchanged. Only
-    limits and options about the display of progress are taken from the command.
+    limits and options about the display of progress are taken from the command; those of a recipe are all its limits.
 
     Raises:
         ConfigError: it was begun with something else.
@@ -142,6 +142,8 @@ def _to_go_on(directory: Path, given: Config, request: CrawlRequest) -> tuple[Cr
     sets = [one for one in request.sets if one.startswith(KEPT)]
     begun = reopen(directory / "crawl.toml")
     config = reopen(directory / "crawl.toml", options=kept, sets=sets)
+    if request.recipe:  # A `resume` between may have set some for itself.
+        config = replace(config, limits=given.limits)
     if (given.crawl.mode, *_seed_sources(given)) != (config.crawl.mode, *_seed_sources(config)):
         named = " ".join(map(harmless, config.seeds.urls[:SEEDS_SHOWN]))
         shown = f" ({named})" if named else ""

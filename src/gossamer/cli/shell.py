@@ -16,7 +16,7 @@ from gossamer.cli.crawl import with_flags
 from gossamer.cli.output import Exit, complain, harmless
 from gossamer.config import configure
 from gossamer.config.lists import check_lists
-from gossamer.config.seeds import seed
+from gossamer.config.seeds import check_addresses, seed
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import count, counted
 from gossamer.world.loop import loop_factory
@@ -149,11 +149,10 @@ def fetch_page(url: str, config: Config) -> Fetched:
     """Fetch one page. Raises ConfigError: it could not be requested."""
     from gossamer.api.fetching import fetch_of
 
+    address = seed(url, "URL")
+    check_addresses(config, [address])  # Before `Crawler`, whose errors name keywords of Python.
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        try:
-            return runner.run(fetch_of(seed(url, "URL"), config))
-        except ConfigError as error:  # It names keywords of Python.
-            raise ConfigError(str(error).replace("add allow_private", "add --allow-private")) from None
+        return runner.run(fetch_of(address, config))
 
 
 def _status(fetched: Fetched) -> int:

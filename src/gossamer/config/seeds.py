@@ -111,9 +111,7 @@ def check_seeds(config: Config) -> None:
     has_segments = _has_segments(config.seeds)
     has_seeds = check_addresses(config, all_seeds(config)) > 0
     if config.crawl.mode == "offline" and not (has_seeds or has_segments):
-        raise ConfigError(
-            "no segment; name one (gossamer crawl --mode offline FILE), or where they appear (--watch DIR)"
-        )
+        raise ConfigError("no segment; name one (--segment FILE), or where they appear (--watch DIR)")
     if not has_seeds and not has_segments:
         raise ConfigError("no seeds; name a URL (gossamer crawl https://example.org/) or a file of them (--seeds FILE)")
 

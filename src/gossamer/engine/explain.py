@@ -107,7 +107,7 @@ class Explainer:
         if origin is not None:
             next_at = next_at if origin.state == "closed" else max(next_at, origin.next_at)
             waits = _why_origin_waits(origin)
-        return {"state": "queued", "reason": waits, "next_due": _instant(next_at)}
+        return _QUEUED | {"reason": waits} | ({"next_due": _instant(next_at)} if next_at else {})
 
     def _find_forgotten(self, url: Url) -> dict[str, object]:
         """Return when and why a page was forgotten, while that is in force; else an empty dictionary."""
@@ -140,6 +140,7 @@ class Explainer:
         return answer | {"state": "rejected", "reason": reason, "rule": rule}
 
 
+_QUEUED: dict[str, object] = {"state": "queued"}
 _HELD: dict[str, object] = {"state": "held", "reason": "pages link to it; it is awaiting the duplicate check"}
 
 
@@ -241,7 +242,7 @@ def _host_state(facts: HostFacts) -> dict[str, object]:
 def _origin(facts: OriginFacts) -> dict[str, object]:
     return msgspec.structs.asdict(facts) | {
         "first_failed_at": _instant(facts.first_failed_at) if facts.first_failed_at else None,
-        "next_at": _instant(facts.next_at),
+        "next_at": _instant(facts.next_at) if facts.next_at else None,
     }
 
 

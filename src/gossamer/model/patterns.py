@@ -16,6 +16,9 @@ PATTERN_MEMORY_BYTES_MAX = 64 << 20
 ONE_PATTERN_MEMORY_BYTES_MAX = 4 << 20
 """Memory of RE2 for one pattern: one that needs more, such as `.{0,1000}` thirty times, takes seconds to compile."""
 
+_DELIMITED = re.compile(r"/(\^.*|.*(?<!\\)\$)/[a-z]*").fullmatch
+"""Matches an expression between slashes, as JavaScript and sed write it, whose anchor no text has beside a slash."""
+
 _ALWAYS = "^"
 """A pattern that every text matches: a set that does not report it has run out of memory."""
 
@@ -72,6 +75,8 @@ class PatternSet:
         return None
 
     def _add(self, pattern: str, alone: re2.Options) -> None:
+        if bare := _DELIMITED(pattern):
+            raise ConfigError(f"the pattern {pattern!r} matches nothing; leave out the slashes around it: {bare[1]!r}")
         try:
             # Alone first: a set does not say why it rejects a pattern.
             re2.compile(pattern, alone)  # type: ignore[no-untyped-call]
