@@ -416,6 +416,8 @@ def test_without_the_token_nothing_can_be_commanded(crawl: Served, web: Endless,
 def test_a_wrong_token_is_reported(crawl: Served, opened: Opened) -> None:
     page = opened(f"{crawl.base}#token=wrong", complains=("401",), live=False)
     expect(page.locator("#link")).to_contain_text("token")
+    for unknown in ("#cards", "#pause", "#charts"):  # A crawl of which nothing is known is not shown as one that runs.
+        expect(page.locator(unknown)).to_be_hidden()
 
 
 @pytest.mark.promise("Console", "The dashboard shows text from the web as text.")
@@ -631,7 +633,7 @@ def test_a_crawl_that_fetched_nothing_says_why(opened: Opened, tmp_path: Path) -
         page.get_by_role("link", name="none").click()
         expect(page.locator("#failures-says")).to_have_text("No seed could be fetched.")
         expect(page.locator("#reasons tbody tr")).to_contain_text(f"https://127.0.0.1:{port} does not answer")
-        for hidden in ("#failures-all", "#to-lately"):
+        for hidden in ("#failures-all", "#to-lately", "#charts"):
             expect(page.locator(hidden)).to_be_hidden()
         for typed, said in (
             ("not a host", "That is not the name of a host."),

@@ -264,3 +264,12 @@ def test_a_crawl_whose_links_were_all_rejected_says_so(
     assert out.count("Warning: ") == (named != "")
     assert not named or f"Warning: {says}." in out
     assert json.loads(run("status", "crawl", "--json")[1])["warnings"] == ([says] if named else [])
+
+
+@pytest.mark.heavy
+def test_a_check_of_what_could_not_be_fetched_finds_no_lack_of_faults(run: Gossamer, site: str) -> None:
+    status, out, _ = run(
+        "check", f"http://{CLOSED}{site}/", "--allow-private", "--hosts", "hosts", "--politeness", "own", "--quiet"
+    )
+    assert status == Exit.NOTHING
+    assert "No faults" not in out

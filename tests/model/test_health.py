@@ -42,6 +42,7 @@ def running(**fields: object) -> Status:
         (Status(state="finished", ended_says="no URLs left"), "over", "finished: no URLs left"),
         (Status(state="finished", seeds=LOST), "bad", "no seed could be fetched"),
         (Status(state="stopped", seeds=LOST), "over", "stopped"),
+        (Status(state="stopped", ended_says="stopped on request"), "over", "stopped on request"),
     ],
 )
 def test_a_crawl_is_well_or_the_reason_is_named(status: Status, level: Level, says: str) -> None:

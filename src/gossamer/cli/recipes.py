@@ -127,6 +127,8 @@ def check(
         return status
     found = compare.check_of(directory, site)
     records = files.write(found, directory, fail_on)
+    if status == Exit.NOTHING and not found.faults:
+        return status  # Nothing was checked, and the reason was printed: no line says that no faults were found.
     for line in faults.lines_of(found, records, fail_on):
         echo(line)
     if found.failing(fail_on):

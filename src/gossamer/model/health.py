@@ -89,7 +89,8 @@ def _judge(status: Status) -> tuple[Level, str]:
 def _judge_end(status: Status) -> tuple[Level, str]:
     if status.seeds is not None and status.seeds.count and not status.seeds.any_fetched and status.state == "finished":
         return "bad", NOTHING_FETCHED
-    return "over", f"{status.state}: {status.ended_says}" if status.ended_says else status.state
+    says = status.ended_says or status.state
+    return "over", says if says.startswith(status.state) else f"{status.state}: {says}"
 
 
 def _trouble(status: Status) -> str:

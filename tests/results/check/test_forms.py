@@ -138,6 +138,14 @@ def test_the_page_is_bounded_and_says_what_it_leaves_out() -> None:
     assert "No faults were found." in as_html(SiteCheck(ROOT, []))
 
 
+def test_a_table_has_no_column_without_values() -> None:
+    text = as_html(SiteCheck(ROOT, [SiteFault("missing_h1", f"{ROOT}a"), SiteFault("long_title", ROOT, "61")]))
+    heads = [part.count("<th ") for part in text.split("<section")[1:]]
+    assert heads[-3:] == [1, 2, 4], "of missing_h1: URL; of long_title: detail too; of pages: all"
+    assert text.count('data-name="Detail"') == 1
+    assert 'data-name="Pages"' not in text
+
+
 def test_a_table_of_one_row_has_nothing_to_sort() -> None:
     assert "<table data-sort" not in as_html(SiteCheck(ROOT, [SiteFault("missing_title", ROOT)]))
     both = [SiteFault("missing_title", f"{ROOT}{number}") for number in range(2)]

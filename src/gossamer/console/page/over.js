@@ -20,6 +20,7 @@ export function whenAsked(call) {
 export function stands(status) {
   const before = state;
   state = status.state;
+  document.body.classList.add("known");
   document.body.classList.toggle("over", isOver());
   if (before === state) return false;
   report = null;
@@ -45,6 +46,7 @@ export function trim() {
   for (const id of ["outcomes", "media", "pages", "failed-hosts"]) {
     by(id).closest("section").hidden = isOver() && by(id).querySelector(".empty") !== null;
   }
+  by("charts").hidden = by("media").closest("section").hidden;
   by("to-lately").hidden = by("lately").hidden;
 }
 

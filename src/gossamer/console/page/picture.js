@@ -36,7 +36,7 @@ export function judge(health, status) {
   if (!health) return;
   place.className = `wide health ${/^[a-z]+$/.test(health.level) ? health.level : ""}`;
   const sentence = harmless(health.says), ended = `${status.ended_says}; `;
-  const next = String(status.waiting_for ?? "");
+  const next = String(status.waiting_for ?? "").replace(/^nothing runs; /, "");
   const facts = [["rate", health.trend], ["limited by", health.limited_by], ["remaining", health.remaining],
     ["next", OVER.has(status.state) && !status.waiting ? next.slice(sentence.includes(status.ended_says) && next.startsWith(ended) ? ended.length : 0) : ""]].filter(([, value]) => value);
   const parts = prose(sentence.charAt(0).toUpperCase() + sentence.slice(1));

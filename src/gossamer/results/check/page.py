@@ -18,6 +18,8 @@ ROWS_MAX = 500
 """Rows of one table; the other files of a check have all."""
 LISTED_MAX = 20
 """Addresses listed in one cell, and rows of a table that shows itself unasked."""
+FAULT_HEADS = ("URL", "Detail", "Pages")
+"""Columns of the faults of one kind; those that are empty are left out."""
 
 Cells = Sequence[tuple[str, str]]
 """Cells of a row: HTML, and the value to sort by; empty: the text."""
@@ -101,12 +103,14 @@ def _cause(cause: Cause) -> str:
 
 def _kind(kind: str, faults: Sequence[SiteFault], check: SiteCheck) -> str:
     new = {"new": " <span class=new>new</span>"}
-    rows = ([(_link(one.url) + new.get(check.state(one), ""), one.url), (html_text(one.detail), ""), _list(one.pages)]
-            for one in faults)  # fmt: skip
+    rows = [[(_link(one.url) + new.get(check.state(one), ""), one.url), (html_text(one.detail), ""), _list(one.pages)]
+            for one in faults[:ROWS_MAX]]  # fmt: skip
+    filled = [place for place in range(len(FAULT_HEADS)) if any(row[place][0] for row in rows)]
+    heads = [FAULT_HEADS[place] for place in filled]
     rule = KINDS[kind]
     severity = f"<span class={rule.severity}>{rule.severity}</span>: " if rule.severity else ""
     said = f"{severity}{escape(rule.advice)}"
-    return _table(kind, rule.heading, len(faults), said, ("URL", "Detail", "Pages"), rows)
+    return _table(kind, rule.heading, len(faults), said, heads, ([row[place] for place in filled] for row in rows))
 
 
 def _list(pages: Sequence[str]) -> tuple[str, str]:

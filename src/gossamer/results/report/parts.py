@@ -87,7 +87,16 @@ def parts_of(report: Report) -> Iterator[ReportBars | ReportRows]:
 
 
 def _hosts(title: str, said: str, hosts: Sequence[HostFigures]) -> ReportRows:
-    rows = [(h.host, f"{h.attempts:,}", f"{h.fetched:,}", size(h.wire_bytes), seconds(h.mean_fetch_s)) for h in hosts]
+    rows = [
+        (
+            h.host,
+            f"{h.attempts:,}",
+            f"{h.fetched:,}",
+            size(h.wire_bytes),
+            seconds(h.mean_fetch_s) if h.wire_bytes else "–",
+        )
+        for h in hosts
+    ]
     return ReportRows(title, said, ("host", "attempts", "fetched", "bytes", "mean time"), rows)
 
 
