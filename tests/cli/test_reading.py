@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -327,3 +328,31 @@ def test_a_directory_whose_name_is_no_text_is_one_line(run: Real, tmp_path: Path
     assert (status, out) == (2, "")
     assert err.endswith(" is no text in UTF-8; rename the directory, or work in another\n")
     assert err.count("\n") == 1
+
+
+STRAYS = ("._{}", "{} (1)", "{} - Copy", "{} 2")
+"""Names that macOS, file managers and sync programs give to files beside the true ones, before the ending."""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["report", "crawl"], ["check", "crawl"], ["export", "crawl", "--to", "parquet", "-o", "made"],
+        ["export", "crawl", "--to", "wacz", "-o", "made"], ["changes", "crawl"], ["verify", "crawl"],
+        ["segment", "build", "crawl", "-o", "made"], ["import", "crawl/warc", "-o", "made"],
+        ["forget", "crawl", "*page.html"],
+    ],
+)  # fmt: skip
+def test_what_other_programs_put_beside_tables_is_not_read(run: Real, tmp_path: Path, arguments: list[str]) -> None:
+    shutil.copytree(tmp_path / "crawl", tmp_path / "plain" / "crawl")
+    for path in [path for path in (tmp_path / "crawl").glob("*/*.*") if path.suffix in (".parquet", ".gz")]:
+        stem, _, ending = path.name.partition(".")
+        path.with_name(f"._{path.name}").write_bytes(b"\0\5\x16\7 of macOS")
+        for stray in STRAYS[1:] if path.suffix == ".parquet" else ():
+            shutil.copy(path, path.with_name(f"{stray.format(stem)}.{ending}"))
+    quantity = re.compile(r"[\d.,]+ (?:k?B|m?s)\b")
+    answers = []
+    for runs in (Real(tmp_path / "plain"), run):
+        status, out, err = runs(*arguments)
+        answers.append((status, quantity.sub("", out.partition("\nCost")[0]), quantity.sub("", err)))
+    assert answers[0] == answers[1]

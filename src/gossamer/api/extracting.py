@@ -12,6 +12,7 @@ from gossamer.config import Config
 from gossamer.model.errors import ConfigError
 from gossamer.model.modules import ModuleCounts
 from gossamer.model.pages import Page, PageRow
+from gossamer.model.product import TABLE_FILES
 from gossamer.results.export.bodies import RecordBodies
 from gossamer.results.export.export import MEMORY_BYTES, inputs_of, tables_of
 from gossamer.results.export.opening import crawl_in, export_means
@@ -86,7 +87,7 @@ def extract_of(
 
 
 def _require_free(target: Path, table: str, known: tuple[str, ...] | list[str]) -> None:
-    files = list((target / table).glob("*.parquet"))
+    files = list((target / table).glob(TABLE_FILES))
     if any(path.name != FILE for path in files) or (table in known and not files):
         raise ConfigError(
             f"{target / table} is a table of the crawl itself; give [extract.{table.removeprefix(ITEMS)}] another "

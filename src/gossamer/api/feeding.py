@@ -37,7 +37,7 @@ URLS_A_STEP_MAX = 500
 """URLs that are queued before other tasks have a turn: about 5 ms."""
 FOOTER_BYTES = 1 << 16
 """Bytes at the end of a file, which identify a segment: they have the length and range of each column."""
-NAMES = ("*.segment", "*.parquet")
+NAMES = ("[!.]*.segment", "[!.]*.parquet")
 """Names of segments in a directory that is watched."""
 LEVEL_MAX = 7
 """The least urgent level."""
@@ -161,7 +161,7 @@ class Feeding:
     def _waiting(self) -> Path | None:
         if self._directory is None:
             return None
-        found = {path for name in NAMES for path in self._directory.glob(name) if not path.name.startswith(".")}
+        found = {path for name in NAMES for path in self._directory.glob(name)}
         return min(found, default=None)
 
     def _offer(self, links: list[Link], levels: list[int], taken: SegmentProgress) -> None:

@@ -16,6 +16,7 @@ from gossamer.config.live import Settings
 from gossamer.engine.counters import Telemetry
 from gossamer.engine.explain import Explainer
 from gossamer.engine.watchdogs import Watchdogs
+from gossamer.model.product import TABLE_FILES
 from gossamer.stages.archive.archive import Archives, Followers
 from gossamer.stages.archive.cdxj import entries_of_tables, write_index
 from gossamer.stages.archive.seals import INDEX
@@ -50,7 +51,7 @@ class Outputs(msgspec.Struct, frozen=True):
         self.require_tables()
         require_sound(self.home.directory, changes(self.home, self.journals.finals("pages/")))
         directory = self.home.directory
-        entries = entries_of_tables(sorted((directory / "pages").glob("*.parquet")))
+        entries = entries_of_tables(sorted((directory / "pages").glob(TABLE_FILES)))
         return write_index(directory / INDEX, entries, self.config.archive.index_sort_bytes_max)
 
 

@@ -80,7 +80,7 @@ def write_card(
 
 def _uncompressed_bytes(folder: Path) -> int:
     found = 0
-    for path in folder.glob("*.parquet"):
+    for path in folder.glob("[!.]*.parquet"):
         metadata = pq.read_metadata(path)
         found += sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
     return found

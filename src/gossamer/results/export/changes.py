@@ -119,7 +119,7 @@ def robots_of(warc_folder: Path, host: str, decode: Decode) -> Iterator[RobotsVe
     An answer other than 2xx has no lines, and is a change where the status is another. Lines are compared with the
     last file that came.
     """
-    paths = [*warc_folder.glob("*.warc*"), *warc_folder.glob(f"*{LINK_SUFFIX}")]
+    paths = [*warc_folder.glob("[!.]*.warc*"), *warc_folder.glob(f"[!.]*{LINK_SUFFIX}")]
     answers = sorted(chain.from_iterable(_robots_in(path, host, decode) for path in paths))
     before: dict[str, tuple[int, list[str]]] = {}
     for at, url, status, text in answers:

@@ -10,6 +10,7 @@ from typing import BinaryIO, get_args
 import msgspec
 
 from gossamer.model.errors import ConfigError, Damage, require_none
+from gossamer.model.product import TABLE_FILES
 from gossamer.model.words import shell_word
 from gossamer.options import nearest
 from gossamer.results.export import corpus, database
@@ -328,7 +329,7 @@ def tables_of(crawl: ExportedCrawl, to: str, table: str) -> list[str]:
 
 def table_names(directory: Path, committed: Iterable[str] = ()) -> list[str]:
     """Return a crawl's tables: `pages`, `links`, those of modules, and those that `committed` names."""
-    files = [*directory.glob("*/*.parquet"), *directory.glob(f"{ITEMS}*/*.parquet")]
+    files = [*directory.glob(f"*/{TABLE_FILES}"), *directory.glob(f"{ITEMS}*/{TABLE_FILES}")]
     more = {str(path.parent.relative_to(directory)) for path in files}
     more |= {name.rpartition("/")[0] for name in committed if name.endswith(".parquet")}
     return ["pages", "links", *sorted(more - {"pages", "links"})]
@@ -434,13 +435,13 @@ def _warcs(crawl: ExportedCrawl) -> list[ExportPiece]:
     files = crawl.files or {}
     known = {name: entry for name, entry in files.items() if name.startswith("warc/")}
     found = []
-    for path in sorted(folder.glob("*.warc*")):
+    for path in sorted(folder.glob("[!.]*.warc*")):
         entry = known.get(f"warc/{path.name.removesuffix('.open')}")
         if entry is not None:
             found.append(ExportPiece(str(path), entry.length, crc=entry.crc))
         elif path.suffix != ".open" and path.exists():  # One that grows and is in no commit does not count.
             found.append(ExportPiece(str(path), path.stat().st_size))
-    for path in sorted(folder.glob(f"*{LINK_SUFFIX}")):
+    for path in sorted(folder.glob(f"[!.]*{LINK_SUFFIX}")):
         for number, one in enumerate(stored_archives(path), 1):
             name = f"{path.stem}-{number:03d}.warc{'.gz' if one.name.endswith('.gz') else ''}"
             found.append(ExportPiece(str(path), one.length, begin=one.begin, archive=name))
@@ -448,4 +449,4 @@ def _warcs(crawl: ExportedCrawl) -> list[ExportPiece]:
 
 
 def _files(directory: Path, table: str) -> list[Path]:
-    return [path for path in (directory / table).glob("*.parquet") if not path.name.startswith(".")]
+    return list((directory / table).glob(TABLE_FILES))

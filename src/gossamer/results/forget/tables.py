@@ -18,7 +18,7 @@ from gossamer.config import Config
 from gossamer.model.errors import DamagedError
 from gossamer.model.extras import require
 from gossamer.model.paths import is_file_name, is_plain
-from gossamer.model.product import FORGOTTEN
+from gossamer.model.product import FORGOTTEN, TABLE_FILES
 from gossamer.results.export.source import naming
 from gossamer.results.forget.holdings import ASIDE, ForgottenPages, Holdings
 from gossamer.results.search.folder import LOG_FOLDER as SEARCH_LOGS
@@ -187,7 +187,7 @@ def rewrite_index(directory: Path, config: Config) -> None:
     for stray in directory.glob(f".{INDEX}-*"):
         shutil.rmtree(stray)
     if (directory / INDEX).exists():
-        entries = entries_of_tables(sorted((directory / "pages").glob("*.parquet")))
+        entries = entries_of_tables(sorted((directory / "pages").glob(TABLE_FILES)))
         write_index(directory / INDEX, entries, config.archive.index_sort_bytes_max)
 
 

@@ -133,7 +133,9 @@ def _paths(name: str) -> Iterator[str]:
     if os.path.isdir(name):  # noqa: PTH112 - a glob may be no path
         for folder, folders, files in os.walk(name):
             folders.sort()
-            yield from (f"{folder}/{file}" for file in sorted(files) if file.lower().endswith(_SUFFIXES))
+            yield from (
+                f"{folder}/{file}" for file in sorted(files) if file[0] != "." and file.lower().endswith(_SUFFIXES)
+            )
     elif os.path.exists(name):  # noqa: PTH110
         yield name
     else:

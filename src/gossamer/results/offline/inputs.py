@@ -38,7 +38,7 @@ from gossamer.url.name import Namer
 from gossamer.world.files import publish
 from gossamer.world.spill import Spills
 
-_WARC_NAMES = ("*.warc", "*.warc.gz", "*.warc.zst")
+_WARC_NAMES = ("[!.]*.warc", "[!.]*.warc.gz", "[!.]*.warc.zst")
 
 
 def find_inputs(places: Sequence[Path], config: Config, folder: Path) -> BuildInputs:

@@ -87,15 +87,10 @@ def parts_of(report: Report) -> Iterator[ReportBars | ReportRows]:
 
 
 def _hosts(title: str, said: str, hosts: Sequence[HostFigures]) -> ReportRows:
+    means = [seconds(h.mean_fetch_s) if h.wire_bytes else "" for h in hosts]
     rows = [
-        (
-            h.host,
-            f"{h.attempts:,}",
-            f"{h.fetched:,}",
-            size(h.wire_bytes),
-            seconds(h.mean_fetch_s) if h.wire_bytes else "–",
-        )
-        for h in hosts
+        (h.host, f"{h.attempts:,}", f"{h.fetched:,}", size(h.wire_bytes), mean)
+        for h, mean in zip(hosts, means, strict=True)
     ]
     return ReportRows(title, said, ("host", "attempts", "fetched", "bytes", "mean time"), rows)
 

@@ -187,15 +187,15 @@ class Verification:
                     sound.append(path)
                 for fault in faults:
                     yield self._of_fault(entry.name, fault)
-        tables = [*self._directory.glob("*/*.parquet"), *self._directory.glob(f"{ITEMS}*/*.parquet")]
+        tables = [*self._directory.glob("*/[!.]*.parquet"), *self._directory.glob(f"{ITEMS}*/[!.]*.parquet")]
         for path in sorted(tables):  # Files of a shard whose state is gone.
             name = str(path.relative_to(self._directory))
-            if name not in named and not path.name.startswith("."):
+            if name not in named:
                 faults = list(file_checks.faults_of_table(path, None))
                 yield from (self._of_fault(name, fault) for fault in faults)
                 if name.startswith("pages/") and not faults:
                     sound.append(path)
-        for path in sorted((self._directory / "warc").glob("*.warc*")):
+        for path in sorted((self._directory / "warc").glob("[!.]*.warc*")):
             if f"{integrity.WARCS}{path.name.removesuffix('.open')}" not in named and not (
                 path.suffix == ".open" or path.is_symlink()
             ):
@@ -249,7 +249,7 @@ class Verification:
             for path, what in faults_of_search(folder, deep=self._deep):
                 name = str(path.relative_to(self._directory))
                 yield self._damage(name, "search", what, "search", remedy)
-        wanted = config.search.enabled and any((self._directory / "pages").glob("*.parquet"))
+        wanted = config.search.enabled and any((self._directory / "pages").glob("[!.]*.parquet"))
         if wanted and not folders and all(home.is_there for home in every):
             yield self._damage(f"{SEARCH}/meta.json", "search", "is missing", "search", remedy)
 

@@ -175,7 +175,7 @@ def entries_of_tables(parquet_files: Iterable[Path]) -> Iterator[IndexEntry]:
             ) from error
 
     if rendered is not None:
-        yield from entries_of_rendered(sorted((rendered.parent.parent / "warc").glob("*.warc.*")))
+        yield from entries_of_rendered(sorted((rendered.parent.parent / "warc").glob("[!.]*.warc.*")))
 
 
 def is_rendered(batch: pa.RecordBatch) -> bool:
