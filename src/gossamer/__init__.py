@@ -1,7 +1,5 @@
 """Gossamer: a polite, crash-safe, fast web crawler."""
 
-from __future__ import annotations
-
 import sys
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,5 @@
 """Moved: former names of modules and functions, kept for a release: programs and configurations of others hold them."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Sequence

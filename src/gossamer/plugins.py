@@ -1,7 +1,5 @@
 """Plugins: components that other packages bring, found by the name that the configuration gives."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import inspect

@@ -1,7 +1,5 @@
 """Quantities: reads times, sizes and counts as people write them, with their units."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from itertools import product

@@ -10,8 +10,6 @@ Touches  the crawl's directory, through what is assembled
 Never    builds the components of a shard: assembly does
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING
 

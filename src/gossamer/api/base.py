@@ -1,7 +1,5 @@
 """Base: what `Crawler` and `ClusterCrawler` have in common."""
 
-from __future__ import annotations
-
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence

@@ -9,8 +9,6 @@ Touches  the files that the configuration names
 Never    guesses: an unknown key is an error that names the nearest known one
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,5 @@
 """Confinement: the files that the process of a crawl may open in a sandbox, and why there is no sandbox."""
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

@@ -5,8 +5,6 @@ to it. A part's key that is not set takes its share of the rest: the defaults ar
 other budgets are shared in the same proportions. A budget that does not hold the least shares is refused.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import NamedTuple
 

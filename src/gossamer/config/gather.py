@@ -1,7 +1,5 @@
 """Gather: file, options and `--set` become one checked configuration, later ones over earlier ones."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """Lists: the operator's files: their text, and the patterns, hosts and domains in them, read for the scope."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import zlib

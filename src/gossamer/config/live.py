@@ -1,7 +1,5 @@
 """Live: the keys that may change while the crawl runs, and what a change of them makes of a configuration."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Mend: describes an operator's mistake in one line: place, error, and the nearest valid name."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence

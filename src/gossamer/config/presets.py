@@ -1,7 +1,5 @@
 """Presets: values for a kind of crawl, and for its mode, which file, options and `--set` override."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from gossamer.config.sections import Config

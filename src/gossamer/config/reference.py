@@ -2,8 +2,6 @@
 programs; both are made from the models, so that they cannot drift.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin

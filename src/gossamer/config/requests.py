@@ -1,7 +1,5 @@
 """Requests: what they need on this machine, looked at before anything is started."""
 
-from __future__ import annotations
-
 from gossamer.config.sections import Config
 from gossamer.stages.fetch.certificates import check_certificate, check_trusted
 from gossamer.stages.fetch.credentials import is_reference, proxy_of

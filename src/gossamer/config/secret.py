@@ -1,7 +1,5 @@
 """Secret: which values of a configuration are credentials, what is shown in their place, and where headers go."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace

@@ -4,8 +4,6 @@ The format is found by the content. Addresses of schemes that are not visited ar
 archives hold records of DNS.
 """
 
-from __future__ import annotations
-
 import csv
 import html
 import io

@@ -1,7 +1,5 @@
 """Seeds: reads and checks the start URLs and segments, and requires a contact for those on public servers."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence

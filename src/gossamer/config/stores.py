@@ -1,7 +1,5 @@
 """Stores: keys about object stores that mean something only together."""
 
-from __future__ import annotations
-
 from gossamer.config.sections import Config
 from gossamer.model.errors import ConfigError
 

@@ -3,8 +3,6 @@
 The words are data (`synonyms.toml`), which are read when one is typed.
 """
 
-from __future__ import annotations
-
 import pkgutil
 import re
 import tomllib

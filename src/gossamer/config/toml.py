@@ -1,7 +1,5 @@
 """Toml: the configuration as text, and the line of a key."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping

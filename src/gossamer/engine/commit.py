@@ -1,7 +1,5 @@
 """Commit: how an epoch closes. All changes of the components since the last commit become durable, or none."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor

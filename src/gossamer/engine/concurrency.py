@@ -4,8 +4,6 @@ Each change is an experiment: the rate of answers before and after it decides wh
 little, since those of millions of hosts differ for reasons of their own. Delays of hosts are never touched.
 """
 
-from __future__ import annotations
-
 import asyncio
 from typing import Literal, NamedTuple
 

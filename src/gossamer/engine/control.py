@@ -4,8 +4,6 @@ Only one process can open the store, so `status`, `why`, `seed` and other comman
 which has mode 600, gives control of the crawl.
 """
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Mapping

@@ -1,7 +1,5 @@
 """Copies: detects copies, by the digest of the decoded body, and near-duplicates, by the sketch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import msgspec

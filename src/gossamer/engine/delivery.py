@@ -1,7 +1,5 @@
 """Delivery: passes finished visits to the iterator over pages, each after the commit that holds it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Discover: passes links through the filters, sends other shards their links, and queues new URLs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """Explain: everything known about one URL, and the rule that decided."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

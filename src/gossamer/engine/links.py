@@ -1,7 +1,5 @@
 """Links of a page: which links are followed, and which the page's record keeps."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Lines are encoded by msgspec and collected until the commit. structlog at its fa
 (`benchmarks/bench_logs.py`: 4.9 µs, here 2.3 µs), and in a crawl with many errors each page has a line.
 """
 
-from __future__ import annotations
-
 import contextlib
 import traceback
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Middleware: the features of a shard's visits, by event. An event costs nothing that no feature handles."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Concatenate, ParamSpec, TypeVar
 

@@ -1,7 +1,5 @@
 """Optional: parts that a crawl may lack, as the engine uses them, and their substitutes if they are off."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Protocol
 

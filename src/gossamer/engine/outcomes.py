@@ -3,8 +3,6 @@
 Like `engine.ring` it neither waits nor reads a clock: `settle` takes a result, and `document` an examined page.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 
 import msgspec

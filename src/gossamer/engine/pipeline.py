@@ -8,8 +8,6 @@
 of `engine.ring`, up to a request's result, and of `engine.outcomes`, after it. `engine.commit` makes results durable.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence

@@ -1,7 +1,5 @@
 """Quarantine: pages that crashed our process are tried once more in a separate process."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import BinaryIO

@@ -10,8 +10,6 @@ Two drivers carry out the steps: `engine/pipeline.py` on an event loop with libc
 queue of events with a modelled web. Neither decides anything. `engine/outcomes.py` decides what follows from a result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import Enum, auto
 from typing import Final, Literal

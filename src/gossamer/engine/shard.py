@@ -1,7 +1,5 @@
 """Shard: the loop of a shard, which leases visits, closes epochs and detects the end; and the ring that it drives."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from math import inf

@@ -1,7 +1,5 @@
 """Stages: the components that a visit passes in a shard, and the record of its attempt that they keep."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Trapping: connects trap detection with the store, the sketches of pages and notes for the operator."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime

@@ -4,8 +4,6 @@ Each check takes about 0.2 ms with 300 open files. A problem becomes an alarm, w
 as a metric, once in `info.log` and once on the terminal. Reactions are undone automatically when the cause is gone.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence, Sized

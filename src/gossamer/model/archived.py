@@ -3,8 +3,6 @@
 All text is untrusted, and cut to `CHARACTERS_MAX` where it may be long.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import msgspec

@@ -1,7 +1,5 @@
 """Content types: the media type and the charset that the headers of a reply give. Raises for no input."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """Decodable: prepares a type's msgspec decoder before threads share it, and decodes records of one version."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """Errors: mistakes that the operator can fix, failures that end a crawl, and damage to its files."""
 
-from __future__ import annotations
-
 import errno
 import signal
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Extras: packages that only some features need, and how to install one that is missing."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Mapping, Sequence

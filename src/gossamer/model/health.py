@@ -1,7 +1,5 @@
 """Health: whether a crawl runs well, what limits it and how long it still takes, in the words that all views show."""
 
-from __future__ import annotations
-
 from statistics import fmean
 from typing import Final, Literal
 

@@ -1,7 +1,5 @@
 """Outcomes: how an attempt at a URL can end, and what each outcome means. Outcomes are declared only here."""
 
-from __future__ import annotations
-
 from typing import Final, Literal, NamedTuple
 
 Outcome = Literal[

@@ -1,7 +1,5 @@
 """Paths that come from outside: from a checkpoint, a manifest or a row, before a file is opened by them."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

@@ -1,7 +1,5 @@
 """Patterns: matches many regular expressions in one pass (RE2 sets), so that their number hardly affects the cost."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Standing: figures of hosts for a prioritizer, of pages for a revisit policy, and what people are shown of a host."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import msgspec

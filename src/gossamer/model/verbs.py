@@ -4,8 +4,6 @@ Each verb is a line on the control socket and a route below `api/`. Each verb th
 `metrics` and `why`, is also a command of `gossamer`. The dashboard uses the others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 

@@ -2,8 +2,6 @@
 or the failure. Functions that read headers raise for no input.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from datetime import UTC

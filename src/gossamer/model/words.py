@@ -1,7 +1,5 @@
 """Words: formats quantities and times for people, the same way everywhere."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime

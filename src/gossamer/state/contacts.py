@@ -6,8 +6,6 @@ which a changed boot id shows, contacts are unknown, and every host waits its lo
 process are stored before the ring, which never overwrites them, so no commit has to include them.
 """
 
-from __future__ import annotations
-
 import mmap
 import struct
 from collections.abc import Iterator, Mapping

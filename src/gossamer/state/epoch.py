@@ -3,8 +3,6 @@
 Three layers answer a read, the newest first: the open epoch, the one that is being committed, the store.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar

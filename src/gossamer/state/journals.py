@@ -7,8 +7,6 @@ So after a crash the manifest gives the name, length and place of each valid fil
 directories is cut or removed.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet

@@ -8,8 +8,6 @@ last slice marks the record as applied. A restart that finds a redo record witho
 operation is a put or a delete, so a second time changes nothing.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 from abc import ABC, abstractmethod

@@ -5,8 +5,6 @@ their site (for a split site: of the host), and move with it. A shard's own key 
 partitions; it is declared only here. `assembly.scaling` derives from `sharing` what a new shard gets.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 from typing import Final, NamedTuple
 

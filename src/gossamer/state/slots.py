@@ -5,8 +5,6 @@ memory-mapped file; that costs under 1 µs and survives any death of the process
 has ended the process, or a stage takes too long, the supervisor reads the slots and adds a strike to their pages.
 """
 
-from __future__ import annotations
-
 import mmap
 import signal
 import struct

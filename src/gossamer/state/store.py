@@ -4,8 +4,6 @@ an epoch becomes durable.
 Every key of every family begins with two bytes of partition, so that partitions can move between shards.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Canonical: when two addresses count as one, by named rules."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final

@@ -1,7 +1,5 @@
 """Hosts: compares several names of one server as one, by the three kinds of rules of LARM's host resolver (2002)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

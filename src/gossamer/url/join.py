@@ -1,7 +1,5 @@
 """Join: resolves an href to an address."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Name: makes the `Url` of an address, once, when the address is discovered."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container, Iterable, Mapping
 from functools import lru_cache

@@ -3,8 +3,6 @@
 `docs/reference/scope.md` has an example of each.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """Url: an address with its key and other derived values, the 64-bit fingerprint of a key, parts of an address."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """Allocators: how the native libraries of a process allocate and free memory."""
 
-from __future__ import annotations
-
 import os
 
 ARROW_POOL = "ARROW_DEFAULT_MEMORY_POOL"

@@ -1,7 +1,5 @@
 """Clock: wall time without jumps while the process lives, sleeping until such a time, and measuring work."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from typing import Protocol

@@ -1,7 +1,5 @@
 """Dice: random numbers, reproducible with a seed."""
 
-from __future__ import annotations
-
 import random
 import secrets
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Files: durable writes, and usable names for Unix sockets with long paths."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

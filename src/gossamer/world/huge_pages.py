@@ -5,8 +5,6 @@ pages (TLB): with small pages nearly every access reads the page tables first. T
 at a time, so it never gets a huge page by itself, and the kernel's background scan makes only a few a minute.
 """
 
-from __future__ import annotations
-
 import ctypes
 import re
 import sys

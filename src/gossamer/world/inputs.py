@@ -1,7 +1,5 @@
 """Inputs: opens the operator's files: regular ones, and pipes where permitted, without ever blocking for good."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

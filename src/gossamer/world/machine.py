@@ -1,7 +1,5 @@
 """Machine: resources of this machine: memory and files of the crawl's processes, disks, the wall clock."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import resource

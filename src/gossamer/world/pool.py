@@ -5,8 +5,6 @@ the next question itself: so it does not wait for our event loop, and no questio
 back through a pipe from each process.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

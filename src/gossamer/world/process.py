@@ -1,7 +1,5 @@
 """Process: facts about this process: its boot, its parent, its lock on a directory."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import fcntl

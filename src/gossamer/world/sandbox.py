@@ -2,8 +2,6 @@
 and abstract sockets, by seccomp for sockets.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

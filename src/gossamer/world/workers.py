@@ -3,8 +3,6 @@
 Questions and answers are frames: eight bytes of length, then that many bytes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence

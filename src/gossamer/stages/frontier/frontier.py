@@ -1,7 +1,5 @@
 """Frontier: queues links, leases visits, and takes these back."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

@@ -1,7 +1,5 @@
 """Host: a host in memory, its address, its site, and its leases."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Sequence
 from typing import ClassVar, Literal

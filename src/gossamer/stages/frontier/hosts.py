@@ -1,7 +1,5 @@
 """Hosts: the records in memory, with a bound on those that are not in use."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import nlargest

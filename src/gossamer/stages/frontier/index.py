@@ -8,8 +8,6 @@ Deferred hosts are in a separate index with keys `partition | round | host`, one
 A host that was deferred in an earlier round may be drawn.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterator, Sequence
 from heapq import nsmallest

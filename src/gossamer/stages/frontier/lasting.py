@@ -1,7 +1,5 @@
 """Lasting: names the hosts whose URLs take longer than those of all others, and what would shorten that."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from heapq import nlargest
 from itertools import islice

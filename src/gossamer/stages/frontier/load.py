@@ -1,7 +1,5 @@
 """Load: counts the requests of recent minutes by partition, so that partitions can move to where there is room."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Final
 

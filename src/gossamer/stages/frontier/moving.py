@@ -8,8 +8,6 @@ Delays travel as what is left of them, so that clocks need not agree: what is le
 full from the arrival.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import islice

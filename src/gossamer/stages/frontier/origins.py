@@ -15,8 +15,6 @@ a page with links to thousands of dead ports of its host costs at most `UNANSWER
 `settle` updates host and origin, and their delays, when a request ends.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from gossamer.model.standing import OriginFacts

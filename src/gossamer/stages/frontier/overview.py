@@ -3,8 +3,6 @@
 For a crawl that does not run, the state is that of its last commit.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from heapq import nlargest, nsmallest

@@ -5,8 +5,6 @@ leave the order within a host to depth or patterns, so that a host's first pages
 were found since.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from math import log2

@@ -1,7 +1,5 @@
 """Queues: a host's URLs on disk, first in first out within a level, read in small windows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -2,8 +2,6 @@
 turn; and the changes to one host that move its turn: a Crawl-delay, a longer delay, its closing, prerequisite fetches.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable
 

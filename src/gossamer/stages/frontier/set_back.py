@@ -4,8 +4,6 @@ Between two processes a machine's clock may be corrected, or start wrong. Times 
 was ahead, each host would wait too long by the difference: for hours, or years.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import islice
 from typing import Final

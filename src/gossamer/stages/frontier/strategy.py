@@ -1,7 +1,5 @@
 """Strategy: decides which URLs enter a frontier's queues, and when."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from gossamer.model.links import Link

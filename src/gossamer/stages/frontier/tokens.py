@@ -6,8 +6,6 @@ together. A shard asks for a token when a host has its turn without one, never f
 them. After giving a token away it asks again only when a host needs it.
 """
 
-from __future__ import annotations
-
 from typing import Final, Protocol
 
 import msgspec

@@ -12,8 +12,6 @@ the commit that holds the step. A restart draws among the hosts of all shards. E
 with each commit that changes it, so a draw may miss the hosts of about the last second.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Sequence
 

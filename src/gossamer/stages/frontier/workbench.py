@@ -9,8 +9,6 @@ The site's gate is checked when a host has its turn. If the site is in use, the 
 heaps, until a request to the site ends. If the site's delay is running, the host gets its next turn at its end.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections import deque
 from itertools import count

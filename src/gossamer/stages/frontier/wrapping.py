@@ -1,7 +1,5 @@
 """Wrapping: base of components written before `Strategy`, kept for a release."""
 
-from __future__ import annotations
-
 from functools import wraps
 from operator import attrgetter
 from typing import Any

@@ -5,8 +5,6 @@ filters (Almeida et al. 2007, "Scalable Bloom Filters"): each is twice as large 
 false-positive rate, so the sum of all rates stays below the configured one for any number of URLs.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -7,8 +7,6 @@ in no table in memory, is held (`held`). New URLs are collected in a front buffe
 full. See docs/decisions/0006-url-eliminators.md.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -5,8 +5,6 @@ are deleted in the epoch in which the last link of their batch is offered again.
 whole batch is released again; links that were queued before are known by then.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count

@@ -5,8 +5,6 @@ gives partitions away first lists the URLs that it knows there, one key each, an
 receiver looks URLs of these partitions up there too. A key takes about 27 bytes on disk, as with `rocksdb`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Final
 

@@ -7,8 +7,6 @@ is not in the file. Blocks are read into a buffer, not mapped, so that a damaged
 signal, memory stays bounded, and the checksum of each block is verified.
 """
 
-from __future__ import annotations
-
 import os
 import struct
 import sys

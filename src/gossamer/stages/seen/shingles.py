@@ -6,8 +6,6 @@ inverse of the power at the word's beginning (Karp and Rabin 1987, modulo 2**64)
 arrays: about 130 µs for a page of 26 KB (`benchmarks/bench_near.py`).
 """
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """URLs: duplicate URL eliminators in the shard's store and in one dictionary in memory, both exact to 64 bits."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from xxhash import xxh32_intdigest
