@@ -108,7 +108,7 @@ async def copied(folder: Path, killed_after: int) -> None:
                 if not is_frozen:
                     lease = frontier.select(WallClock().now())
                     assert lease is not None, "it is crawled"
-                    frontier.give_back(lease, WallClock().now())
+                    frontier.return_lease(lease, WallClock().now())
                     leased += 1
             await shards[giver].kept.committer.commit()
             commits += 1

@@ -59,14 +59,14 @@ class Ring:
     def discover(self, links: Sequence[Link]) -> None:
         self.links += links
 
-    def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None:
+    def widen_by_remote_seed(self, seed: Url, target: Url, kind: int) -> None:
         self.roots.append((seed.text, target.text, kind))
 
     def note_remote_link(self, source: int, site: str, partition: int) -> None:
         assert PARTITIONS.owner(partition) == 1
         self.linking.append((source, site))
 
-    def cash_from_afar(self, host: str, partition: int, amount: float) -> None:
+    def receive_cash(self, host: str, partition: int, amount: float) -> None:
         assert PARTITIONS.owner(partition) == 1
         self.cash[host] = self.cash.get(host, 0.0) + amount
 

@@ -814,7 +814,7 @@ def test_a_visit_that_is_left_says_nothing_of_its_host_but_makes_it_rest(tmp_pat
         asyncio.run(leave())
         facts = ring.frontier.facts(url_of(ROOT))
         assert (facts.failures, facts.requests, facts.in_flight) == (0, 1, 0)
-        assert facts.rest_until >= ring.clock.now() + 5
+        assert facts.delay_until >= ring.clock.now() + 5
         assert ring.frontier.counts.pending == 1
 
 

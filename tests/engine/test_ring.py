@@ -124,7 +124,7 @@ def test_a_queued_url_that_filters_reject_by_now_is_not_requested(driven: Driven
         lease, step = driven.next()
         steps.append((lease.url.text, step))
         if step is RingStep.FETCH:
-            driven.frontier.give_back(lease, driven.now)
+            driven.frontier.return_lease(lease, driven.now)
             break
     assert steps[-1] == (HOST + "2", RingStep.FETCH)
     assert driven.refused == [(HOST + "1", "excluded")]

@@ -96,8 +96,8 @@ def test_a_crawl_that_begins_right_after_another_waits(site: Site, tmp_path: Pat
 
 def test_contacts_that_no_commit_holds_are_known_to_the_next_crawl(site: Site, tmp_path: Path) -> None:
     """The first crawl is killed before it has committed what it did; another one begins, somewhere else."""
-    rest_s = 4.0
-    lasting = (*OWN, f"politeness.delay_s_min={rest_s}", "politeness.per_host=1", "crawl.commit_s=600.0")
+    delay_s = 4.0
+    lasting = (*OWN, f"politeness.delay_s_min={delay_s}", "politeness.per_host=1", "crawl.commit_s=600.0")
     sets = [part for text in lasting for part in ("--set", text)]
     arguments = ["crawl", site.url("http://a.test/0"), "--mode", "offline", "--no-robots", *sets]
     arguments += ["-o", str(tmp_path / "one"), "--hosts", str(tmp_path / "hosts"), "--allow-private"]
@@ -116,10 +116,10 @@ def test_contacts_that_no_commit_holds_are_known_to_the_next_crawl(site: Site, t
     finally:
         process.kill()
         process.wait()
-    polite = (*OWN, f"politeness.delay_s_min={rest_s}", "politeness.per_host=1", "robots.obey=false")
+    polite = (*OWN, f"politeness.delay_s_min={delay_s}", "politeness.per_host=1", "robots.obey=false")
     second = crawled(site, tmp_path, "two", "http://a.test/1", sets=polite)
     # It was killed a moment after its request: the rest counts from when that is known to be over.
-    assert started_at(second.rows[0]) - asked_at >= rest_s - 0.1
+    assert started_at(second.rows[0]) - asked_at >= delay_s - 0.1
 
 
 def test_a_crawl_delay_is_obeyed_without_asking_again(site: Site, tmp_path: Path) -> None:

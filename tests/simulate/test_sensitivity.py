@@ -70,7 +70,7 @@ def test_changes_stay_possible() -> None:
             other = vary(base, one, amount)
             assert other != base or amount in (0.0, 1.0), (one.name, amount)
     assert vary(base, BY_NAME["shards"], 0.5).shards_simulated == 10
-    assert politeness(vary(base, BY_NAME["politeness.delay_s_min"], 2.0).politeness).rest_s([9.0], None) == 140.0
+    assert politeness(vary(base, BY_NAME["politeness.delay_s_min"], 2.0).politeness).delay_s([9.0], None) == 140.0
     assert vary(base, BY_NAME["machine.cpu_us_per_*"], 3.0).machine.cpu_us_per_kb == 52.5
     assert vary(base, BY_NAME["machine.cpu_us_per_*"], 3.0).machine.cpu_us_per_page is None
     assert {key for one in ASSUMPTIONS for key in one.keys} <= set(settable_keys())

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.state.contacts import ENDED_MAX, FILE, KEPT_MAX, UNDER_WAY_MAX, Contacts, Rest
+from gossamer.state.contacts import ENDED_MAX, FILE, KEPT_MAX, UNDER_WAY_MAX, Contacts, Delay
 
 BOOT, NEXT_BOOT = b"b" * 16, b"c" * 16
 NOW = 1_700_000_000.0
-SECOND = Rest(1.0, 0.0, 1.0)
+SECOND = Delay(1.0, 0.0, 1.0)
 
 
 @contextmanager
@@ -56,8 +56,8 @@ def test_a_first_start_lacks_no_contacts(tmp_path: Path) -> None:
 
 def test_a_request_under_way_rests_as_if_it_had_ended_at_the_restart(tmp_path: Path) -> None:
     with opened(tmp_path) as contacts:
-        contacts.begin(11, 21, NOW, Rest(least_s=2.0, per_second=3.0, most_s=60.0))
-        contacts.begin(12, 22, NOW, Rest(least_s=2.0, per_second=3.0, most_s=10.0))
+        contacts.begin(11, 21, NOW, Delay(least_s=2.0, per_second=3.0, most_s=60.0))
+        contacts.begin(12, 22, NOW, Delay(least_s=2.0, per_second=3.0, most_s=10.0))
         contacts.begin(13, 23, NOW, SECOND)
     with opened(tmp_path, now=NOW + 5) as contacts:
         assert contacts.recovered.hosts == {11: NOW + 5 + 2 + 3 * 5, 12: NOW + 5 + 10, 13: NOW + 5 + 1}
@@ -67,7 +67,7 @@ def test_a_request_under_way_rests_as_if_it_had_ended_at_the_restart(tmp_path: P
 @pytest.mark.promise("Politeness", "A clock that is set, during a crawl or between two runs, makes no request early.")
 def test_a_clock_that_went_back_shortens_no_rest(tmp_path: Path) -> None:
     with opened(tmp_path) as contacts:
-        contacts.begin(11, 21, NOW, Rest(2.0, 3.0, 60.0))
+        contacts.begin(11, 21, NOW, Delay(2.0, 3.0, 60.0))
     with opened(tmp_path, now=NOW - 100) as contacts:
         assert contacts.recovered.hosts == {11: NOW - 100 + 2}
 
@@ -100,10 +100,10 @@ def test_it_survives_a_killed_process(tmp_path: Path) -> None:
     script = f"""
 import os, signal, sys
 from pathlib import Path
-from gossamer.state.contacts import Contacts, Rest
+from gossamer.state.contacts import Contacts, Delay
 contacts = Contacts(Path(sys.argv[1]), {BOOT!r}, {NOW})
-contacts.end(contacts.begin(1, 101, {NOW}, Rest(1.0, 0.0, 1.0)), 1, 101, {NOW} + 30, {NOW} + 3, {NOW})
-contacts.begin(2, 102, {NOW}, Rest(7.0, 0.0, 60.0))
+contacts.end(contacts.begin(1, 101, {NOW}, Delay(1.0, 0.0, 1.0)), 1, 101, {NOW} + 30, {NOW} + 3, {NOW})
+contacts.begin(2, 102, {NOW}, Delay(7.0, 0.0, 60.0))
 os.kill(os.getpid(), signal.SIGKILL)
 """
     source = Path(__file__).parents[2] / "src"
@@ -149,7 +149,7 @@ def test_of_a_file_of_another_size_it_is_unknown_when_the_last_contacts_were(tmp
 
 def test_what_was_recovered_survives_further_deaths_commits_and_laps(tmp_path: Path) -> None:
     with opened(tmp_path) as contacts:
-        contacts.begin(11, 21, NOW, Rest(1000.0, 0.0, 1000.0))
+        contacts.begin(11, 21, NOW, Delay(1000.0, 0.0, 1000.0))
         contacts.end(contacts.begin(12, 22, NOW, SECOND), 12, 22, NOW + 2000, NOW + 2000, NOW)
     with opened(tmp_path) as contacts:
         known = contacts.recovered
@@ -222,7 +222,7 @@ def test_a_clock_that_was_set_between_two_processes_makes_nobody_early_nor_late(
         place.mkdir()
         contacts = Contacts(place, BOOT, NOW, offset_s)
         ended = contacts.begin(11, 21, NOW, SECOND)
-        contacts.begin(12, 22, NOW, Rest(least_s=2.0, per_second=3.0, most_s=60.0))
+        contacts.begin(12, 22, NOW, Delay(least_s=2.0, per_second=3.0, most_s=60.0))
         contacts.end(ended, 11, 21, NOW + 60, NOW + 0.1, NOW)
         contacts.close()
         now = NOW + 5 + jump_s

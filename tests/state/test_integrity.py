@@ -10,7 +10,7 @@ from zlib import crc32
 import pytest
 
 from gossamer.state import contacts as contacts_module
-from gossamer.state.contacts import Contacts, Rest
+from gossamer.state.contacts import Contacts, Delay
 from gossamer.state.journals import Journals, ManifestEntry, Phase, differs, lacking
 from gossamer.state.redo import DamagedStoreError
 from gossamer.state.schema import FAMILIES
@@ -152,9 +152,9 @@ def test_a_sound_store_is_read_whole(tmp_path: Path) -> None:
 
 def test_contacts_that_were_damaged_have_everything_wait(tmp_path: Path) -> None:
     contacts = Contacts(tmp_path, BOOT, NOW)
-    ticket = contacts.begin(7, 8, NOW, Rest(1.0, 1.0, 5.0))
+    ticket = contacts.begin(7, 8, NOW, Delay(1.0, 1.0, 5.0))
     contacts.end(ticket, 7, 8, NOW + 30.0, NOW + 10.0, NOW)
-    contacts.begin(9, 10, NOW, Rest(1.0, 1.0, 5.0))
+    contacts.begin(9, 10, NOW, Delay(1.0, 1.0, 5.0))
     contacts.close()
     path = tmp_path / contacts_module.FILE
     sound = path.read_bytes()

@@ -44,7 +44,7 @@ def exchange_of(
     rules = politeness(config.politeness)
     cluster = config.cluster
     # What a dead shard requested last may have been at a split site, too.
-    rest_s = max(rules.address_delay_s, rules.site_delay_s if config.url.split_sites else 0.0)
+    delay_s = max(rules.address_delay_s, rules.site_delay_s if config.url.split_sites else 0.0)
     # A checkpoint has no contacts: where they are missing, the state is older than the last, until the first commit.
     rolled_back = storage.contacts.recovered.lacks_earlier(store.epoch, opening)
     start = ShardRun(home.shard, opening, rolled_back, needs_cover=bool(config.state.checkpoint_uri))
@@ -52,7 +52,7 @@ def exchange_of(
     exchange.addresses = Addresses(
         home.shard,
         home.shards,
-        Terms(cluster.address_term_s, cluster.address_turn_s, config.crawl.request_s_max, rest_s),
+        Terms(cluster.address_term_s, cluster.address_turn_s, config.crawl.request_s_max, delay_s),
         clock.now(),
         is_new=not (store.epoch or rolled_back),
         added=exchange.places.shards - home.shards,
@@ -215,19 +215,19 @@ class Membership:
     # ---- what the exchange delivers (`exchange.LinkReceiver`)
 
     def discover(self, links: Sequence[Link]) -> None:
-        self._pipeline.discover_from_afar(links)
+        self._pipeline.discover_remote_links(links)
         self._loop.stir()
 
-    def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None:
-        self._pipeline.discovery.widen_from_afar(seed, target, kind)
+    def widen_by_remote_seed(self, seed: Url, target: Url, kind: int) -> None:
+        self._pipeline.discovery.widen_by_remote_seed(seed, target, kind)
 
     def note_remote_link(self, source: int, site: str, partition: int) -> None:
         if self._reputation is not None:
             self._reputation.note_remote_link(source, site, partition)
 
-    def cash_from_afar(self, host: str, partition: int, amount: float) -> None:
+    def receive_cash(self, host: str, partition: int, amount: float) -> None:
         if self._reputation is not None:
-            self._reputation.cash_from_afar(host, partition, amount)
+            self._reputation.receive_cash(host, partition, amount)
 
     def take_walker(self, walker: TravellingWalker) -> None:
         if self._walk is not None:
@@ -295,7 +295,7 @@ class Membership:
     def _activity(self) -> int:
         return self.exchange.activity + self._loop.activity
 
-    def _on_open(self, address: str, rest_until: float) -> None:
+    def _on_open(self, address: str, delay_until: float) -> None:
         assert self._shared is not None
-        self._shared.open(address, rest_until)
+        self._shared.open(address, delay_until)
         self._loop.stir()

@@ -49,11 +49,11 @@ class LinkReceiver(Protocol):
 
     def discover(self, links: Sequence[Link]) -> None: ...
 
-    def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None: ...
+    def widen_by_remote_seed(self, seed: Url, target: Url, kind: int) -> None: ...
 
     def note_remote_link(self, source: int, site: str, partition: int) -> None: ...
 
-    def cash_from_afar(self, host: str, partition: int, amount: float) -> None: ...
+    def receive_cash(self, host: str, partition: int, amount: float) -> None: ...
 
     def take_walker(self, walker: TravellingWalker) -> None: ...
 
@@ -420,7 +420,7 @@ class Exchange:
             seed = name(root.seed)
             target = name(root.target)
             if seed is not None and target is not None:
-                ring.widen_from_afar(seed, target, root.kind)
+                ring.widen_by_remote_seed(seed, target, root.kind)
         for part in batch.parts:
             ring.take_part(part)
         for welcome in batch.welcomes:
@@ -440,7 +440,7 @@ class Exchange:
                 self._outbox.packing(self._owners[linking.partition]).add_linking(linking)
         for cash in batch.cash:
             if self.places.has(cash.partition):
-                ring.cash_from_afar(cash.host, cash.partition, cash.amount)
+                ring.receive_cash(cash.host, cash.partition, cash.amount)
             else:
                 self.send_cash(cash.host, cash.partition, cash.amount)
 

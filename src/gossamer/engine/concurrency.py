@@ -100,7 +100,7 @@ def next_limit(limit: RequestLimit, window: Window, ceiling: int, now: float) ->
     if not window.answers:
         return replace(limit, most=limit.proven, before=0, why="no request was answered")
     if window.crowded < CROWDED_MIN and not (limit.before and limit.goes == "down"):
-        return _give_back(limit, window, min(AUTO_FIRST, limit.most), _smooth(limit.silent, silent))
+        return _return_unused(limit, window, min(AUTO_FIRST, limit.most), _smooth(limit.silent, silent))
     if limit.before:
         limit = _judge(limit, rate, silent, now)
         if limit.most == limit.before:
@@ -133,7 +133,7 @@ def _sign_of_too_many(limit: RequestLimit, window: Window, rate: float, silent: 
     return ""
 
 
-def _give_back(limit: RequestLimit, window: Window, floor: int, silent: float) -> RequestLimit:
+def _return_unused(limit: RequestLimit, window: Window, floor: int, silent: float) -> RequestLimit:
     """Return a limit nearer to what is in use. Nothing is known of the rate then: hosts limit it."""
     most = limit.most
     if window.used_max < UNUSED * most:

@@ -265,7 +265,7 @@ class Discovery:
                 self._stages.pending_scope.keep(link)
         return admitted
 
-    def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None:
+    def widen_by_remote_seed(self, seed: Url, target: Url, kind: int) -> None:
         """Widen the scope by the redirect of another shard's seed, and discover kept links that are in scope now."""
         self._widen_here(seed, target, kind)
         if regained := self._stages.pending_scope.take_regained():

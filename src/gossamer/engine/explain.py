@@ -94,14 +94,14 @@ class Explainer:
             return {
                 "state": "waiting",
                 "reason": f"attempt {facts.attempt} is due after: {facts.error or 'a redirect'}",
-                "next_due": _instant(max(facts.due_at, facts.rest_until)),
+                "next_due": _instant(max(facts.due_at, facts.delay_until)),
             }
         if not facts.queued:
             return {"state": "found", "reason": "pages link to it; the walk has not reached it yet"}
         rests = f"its host waits: {facts.reason}" if facts.reason else "it waits in its host's queue"
         waits = f"its host waits for {facts.parked}" if facts.parked else facts.site_gate or rests
         origin = facts.origin
-        next_at = facts.rest_until
+        next_at = facts.delay_until
         if origin is not None:
             next_at = next_at if origin.state == "closed" else max(next_at, origin.next_at)
             waits = _why_origin_waits(origin)
@@ -228,7 +228,7 @@ def _host_state(facts: HostFacts) -> dict[str, object]:
     return answer | {
         "queued": facts.queued,
         "requests": facts.requests,
-        "delay_until": _instant(facts.rest_until) if facts.rest_until else None,
+        "delay_until": _instant(facts.delay_until) if facts.delay_until else None,
         "reason": facts.reason,
         "crawl_delay_s": facts.crawl_delay_s,
         "failures_in_a_row": facts.failures,

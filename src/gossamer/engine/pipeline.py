@@ -312,7 +312,7 @@ class Pipeline:
         self.discovery.discover(links)
         self._outcomes.read_again(again, now)
 
-    def discover_from_afar(self, links: Sequence[Link]) -> None:
+    def discover_remote_links(self, links: Sequence[Link]) -> None:
         """Discover the links that other shards sent."""
         hints = self.stages.hints
         again = [link for link in links if link.link_type == SITEMAP_FILE and hints.vouched(link)]

@@ -93,13 +93,13 @@ class Ring:
     def park(self, lease: Lease, waits_for: str, now: float) -> None:
         """Return a lease whose host waits for something."""
         self._control.park(lease.url, now, waits_for)
-        self._frontier.give_back(lease, now)
+        self._frontier.return_lease(lease, now)
 
     def begin(self, lease: Lease, now: float) -> bool:
         """Note that the request goes out now. False: its gate has closed meanwhile, and the lease was returned."""
         if self._frontier.begin(lease, now):
             return True
-        self._frontier.give_back(lease, now)
+        self._frontier.return_lease(lease, now)
         return False
 
     def on_fetched(self, lease: Lease, result: Reply | Failure, started: float, now: float) -> Contact:
@@ -116,7 +116,7 @@ class Ring:
     def unsent(self, lease: Lease, failure: Failure, now: float) -> None:
         """Take back a request that the proxy did not pass on: it stays queued, and its host waits."""
         self._control.back_off(lease.url, 1, failure.error, now)
-        self._frontier.give_back(lease, now)
+        self._frontier.return_lease(lease, now)
 
     def answer(self, prerequisite: Prerequisite, body: bytes, result: Reply | Failure, now: float) -> None:
         """Pass on the result of a prerequisite fetch."""
@@ -164,11 +164,11 @@ class Ring:
             if verdict.prerequisite is not None:
                 self._prerequisites.run_for(url, verdict.prerequisite, now)
         elif verdict.prerequisite is not None:
-            self._frontier.give_back(lease, now)
+            self._frontier.return_lease(lease, now)
             self._prerequisites.run_elsewhere(verdict.prerequisite, verdict.reason, now)
         elif verdict.wait_until:
             self._control.hold(url, verdict.wait_until, verdict.reason, now)
-            self._frontier.give_back(lease, now)
+            self._frontier.return_lease(lease, now)
         else:
             self._end(lease, Failure(verdict.outcome, verdict.reason, started_at=now), now)
         return False

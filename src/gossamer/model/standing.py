@@ -114,7 +114,7 @@ class HostFacts(msgspec.Struct, frozen=True):
 
     name: str
     queued: int = 0
-    rest_until: float = 0.0
+    delay_until: float = 0.0
     reason: str = ""
     """Why it waits."""
     closed: str = ""

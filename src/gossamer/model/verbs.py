@@ -175,7 +175,7 @@ class HostSummary(msgspec.Struct, frozen=True, kw_only=True):
     reason: Annotated[str, Meta(description="Why it waits or is closed.")]
     out: Annotated[int, Meta(description="Requests under way.")] = 0
     sleeps: int = 0
-    rest_until: Annotated[float | None, Meta(description="Unix time before which it is not requested.")] = None
+    delay_until: Annotated[float | None, Meta(description="Unix time before which it is not requested.")] = None
 
 
 class HostLists(msgspec.Struct, frozen=True, kw_only=True):

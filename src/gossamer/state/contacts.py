@@ -32,7 +32,7 @@ _HEADER = struct.Struct("<16sddQ")
 SHIFT_S_MIN = 1.0
 """A smaller difference comes from clock discipline (NTP), not from a changed clock."""
 _RECORD = struct.Struct("<QQdddd")
-"""Fingerprints of host and address; then, for a running request, its start and its `Rest`; for an ended one, when host
+"""Fingerprints of host and address; then, for a running request, its start and its `Delay`; for an ended one, when host
 and address may be contacted again, and when it ended.
 """
 _SUM = struct.Struct("<Q")
@@ -47,7 +47,7 @@ _ENDED_AT = _UNDER_WAY_AT + UNDER_WAY_MAX * SLOT_BYTES
 _SIZE = _ENDED_AT + ENDED_MAX * SLOT_BYTES
 
 
-class Rest(msgspec.Struct, frozen=True, gc=False):
+class Delay(msgspec.Struct, frozen=True, gc=False):
     """Delay of a host after a request whose duration is not known yet."""
 
     least_s: float
@@ -122,12 +122,12 @@ class Contacts:
         self.recovered = Recovered({}, {}, unknown_at=now)
         self._map[:SLOT_BYTES] = self._header(now)
 
-    def begin(self, host: int, address: int, now: float, rest: Rest) -> int:
+    def begin(self, host: int, address: int, now: float, delay: Delay) -> int:
         """Note that a request begins; return its ticket. At most `UNDER_WAY_MAX` at once."""
         assert self._free, f"more than {UNDER_WAY_MAX} requests at once"
         ticket = self._free.pop()
         at = _UNDER_WAY_AT + ticket * SLOT_BYTES
-        record = _RECORD.pack(host, address, now, rest.least_s, rest.per_second, rest.most_s)
+        record = _RECORD.pack(host, address, now, delay.least_s, delay.per_second, delay.most_s)
         self._map[at : at + SLOT_BYTES] = _add_sum(record)
         return ticket
 
@@ -196,8 +196,8 @@ def _read(data: bytes, boot_id: bytes, now: float, wall_offset_s: float) -> Reco
     for host, address, start, least_s, per_second, most_s in _records(data, _UNDER_WAY_AT, _ENDED_AT):
         if host:
             # The request ended at the latest with its process, before now.
-            rest_s = min(least_s + per_second * max(now - start - shift_s, 0.0), most_s)
-            hosts[host] = max(hosts.get(host, 0.0), now + rest_s)
+            delay_s = min(least_s + per_second * max(now - start - shift_s, 0.0), most_s)
+            hosts[host] = max(hosts.get(host, 0.0), now + delay_s)
             addresses[address] = max(addresses.get(address, 0.0), now)
     for host, address, host_at, address_at, at, _ in _records(data, _ENDED_AT, _SIZE):
         # A time in the future was written before the clock was set back, by an unknown time: the full delay starts now.

@@ -19,9 +19,9 @@ def host(name: str) -> Host:
     return Host(HostRecord(RECORD_VERSION, name), 1, name.encode(), 1, POLITE)
 
 
-def placed(bench: Workbench, name: str, address: str, at: float, rest_until: float = 0.0) -> Host:
+def placed(bench: Workbench, name: str, address: str, at: float, delay_until: float = 0.0) -> Host:
     made = host(name)
-    bench.settle(made, bench.place(address, 1, rest_until))
+    bench.settle(made, bench.place(address, 1, delay_until))
     bench.offer(made, at)
     return made
 

@@ -87,7 +87,7 @@ class World:
             elif frontier.begin(lease, self.now):
                 self._under_way.append((self.now + FETCH_S, lease))
             else:
-                frontier.give_back(lease, self.now)
+                frontier.return_lease(lease, self.now)
         active = Counter(host.site.name for host in frontier.scheduler.active.values() if host.site is not None)
         self.benched_most |= active
 

@@ -170,7 +170,7 @@ def test_what_is_given_back_unasked_is_next_again_and_rests_nobody(opened: Open)
         frontier.add(linked(f"http://a.test/{number}"), 0, T0)
     lease = lend(frontier, T0)
     assert lease is not None
-    frontier.give_back(lease, T0)
+    frontier.return_lease(lease, T0)
     again = lend(frontier, T0)
     assert again is not None
     assert again.url == lease.url
@@ -340,9 +340,9 @@ def test_a_closing_that_is_lost_with_its_epoch_leaves_the_host_in_peace_as_long_
     assert [at >= T0 + 101 for at, _ in drain(shard.frontier, T0 + 2)] == [True, True]
 
 
-@pytest.mark.parametrize(("nth", "rest_s"), [(1, 30.0), (2, 60.0), (4, 240.0), (20, 3_600.0)])
+@pytest.mark.parametrize(("nth", "delay_s"), [(1, 30.0), (2, 60.0), (4, 240.0), (20, 3_600.0)])
 def test_a_host_whose_wall_answered_is_left_alone_as_after_a_429_also_after_a_crash(
-    opened: Open, nth: int, rest_s: float
+    opened: Open, nth: int, delay_s: float
 ) -> None:
     shard = opened()
     add(shard, "http://a.test/1", "http://a.test/2", "http://b.test/1")
@@ -353,8 +353,8 @@ def test_a_host_whose_wall_answered_is_left_alone_as_after_a_429_also_after_a_cr
     shard.crash()
     shard.open(now)
     times = drain(shard.frontier, now)
-    assert {at >= now + rest_s for at, url in times if "a.test" in str(url)} == {True}
-    assert {at < now + rest_s for at, url in times if "b.test" in str(url)} == {True}
+    assert {at >= now + delay_s for at, url in times if "a.test" in str(url)} == {True}
+    assert {at < now + delay_s for at, url in times if "b.test" in str(url)} == {True}
 
 
 def test_a_shorter_rest_takes_nothing_from_a_longer_one(opened: Open) -> None:
@@ -368,15 +368,15 @@ def test_a_shorter_rest_takes_nothing_from_a_longer_one(opened: Open) -> None:
     assert [at for at, _ in drain(shard.frontier, now)] == [now + 50]
 
 
-@pytest.mark.parametrize(("preset", "rest_s"), [("polite", 1.0), ("gentle", 15.0), ("broad", 70.0), ("weak", 0.0)])
-def test_a_backlog_is_visited_as_quickly_as_politeness_allows(opened: Open, preset: Any, rest_s: float) -> None:
+@pytest.mark.parametrize(("preset", "delay_s"), [("polite", 1.0), ("gentle", 15.0), ("broad", 70.0), ("weak", 0.0)])
+def test_a_backlog_is_visited_as_quickly_as_politeness_allows(opened: Open, preset: Any, delay_s: float) -> None:
     """A slow crawler is not a polite one: hosts apart do not wait for each other."""
     shard = opened(PolitenessOptions(preset=preset))
     add(shard, *(f"http://h{host}.test/{number}" for number in range(20) for host in range(10)))
     visits = drain(shard.frontier, T0)
 
     assert len(visits) == 200
-    assert visits[-1][0] - T0 == pytest.approx(19 * rest_s, abs=0.01)
+    assert visits[-1][0] - T0 == pytest.approx(19 * delay_s, abs=0.01)
 
 
 def test_hosts_beyond_the_bench_have_their_turn_when_others_are_done(opened: Open) -> None:
@@ -448,7 +448,7 @@ def test_a_request_may_not_begin_when_its_hosts_gate_has_closed_since(opened: Op
     shard.frontier.begin(first, T0)
     shard.frontier.ended(first, Contact(0.1, "busy", 60.0), T0 + 0.1)
     assert not shard.frontier.begin(second, T0 + 0.1)
-    shard.frontier.give_back(second, T0 + 0.1)
+    shard.frontier.return_lease(second, T0 + 0.1)
 
     assert lend(shard.frontier, T0 + 60) is None
     again = lend(shard.frontier, T0 + 60.1)
@@ -604,15 +604,15 @@ def test_a_url_under_way_when_its_host_closed_and_the_process_died_is_not_lost(o
     assert frontier.wake_at() is None
 
 
-@pytest.mark.parametrize("how", ["give_back", "retry"])
+@pytest.mark.parametrize("how", ["return_lease", "retry"])
 def test_a_url_given_back_to_a_closed_host_ends_too(opened: Open, how: str) -> None:
     shard = opened()
     add(shard, "http://a.test/1")
     lease = lend(shard.frontier, T0)
     assert lease is not None
     shard.frontier.control.close(named("http://a.test/"), "its owner asked", T0)
-    if how == "give_back":
-        shard.frontier.give_back(lease, T0)
+    if how == "return_lease":
+        shard.frontier.return_lease(lease, T0)
     else:
         request(shard.frontier, lease, T0)
         shard.frontier.retry(lease, RevisitPlan(lease.url, T0 + 1, 2, 0), T0)

@@ -293,10 +293,10 @@ class FrontierMachine(RuleBasedStateMachine):
             host = self.frontier.hosts.get(name, named(f"http://{name}/").partition)
             if host.record.index_family == "sleep":
                 wakes_at = int.from_bytes(host.record.index_key[2:10]) / 1e6
-                assert wakes_at <= host.record.rest_until + EPSILON, "what answers does not wait for what does not"
+                assert wakes_at <= host.record.delay_until + EPSILON, "what answers does not wait for what does not"
         for host in self.frontier.scheduler.active.values():
             if host.name in waiting and not host.parked:
-                gates = [gate.rest_until for gate in (host.record, host.place, host.site) if gate is not None]
+                gates = [gate.delay_until for gate in (host.record, host.place, host.site) if gate is not None]
                 assert wake_at <= max(gates) + EPSILON
 
     def is_well(self, host: str, key: str) -> bool:
@@ -345,7 +345,7 @@ class FrontierMachine(RuleBasedStateMachine):
         self.leases.remove(lease)
         self.returned(lease)
         self.disordered.add(host)
-        self.frontier.give_back(lease, self.now)
+        self.frontier.return_lease(lease, self.now)
         return False
 
     @precondition(lambda self: self.begun)
@@ -378,7 +378,7 @@ class FrontierMachine(RuleBasedStateMachine):
             self.returned(lease)
             if self.politeness.per_host > 1:
                 self.disordered.add(lease.url.host)
-            self.frontier.give_back(lease, self.now)
+            self.frontier.return_lease(lease, self.now)
         else:
             self.frontier.ended(lease, None, self.now)
             self.after(lease)
@@ -459,7 +459,7 @@ class FrontierMachine(RuleBasedStateMachine):
             self.address_not_before[address] = self.now + rules.address_delay_s
             self.site_not_before[SITES[host]] = self.now + rules.site_delay_s
             self.last_end[host] = self.now
-            self.host_not_before[host] = max(self.host_not_before[host], self.now + self.rest_s(felt))
+            self.host_not_before[host] = max(self.host_not_before[host], self.now + self.delay_s(felt))
         asked_s = 0.0
         if contact.kind in ("answered", "busy"):
             self.known.felt[host].origins[key_of(lease.url)] = Health(answered=True)
@@ -500,7 +500,7 @@ class FrontierMachine(RuleBasedStateMachine):
             wait_s = OPTIONS["errors_remembered_s"]
         health.wait_until = max(health.wait_until, self.now + wait_s)
 
-    def rest_s(self, felt: Felt) -> float:
+    def delay_s(self, felt: Felt) -> float:
         """The presets' promise, written anew: a multiple of the mean of the last fetches, up to five, within bounds."""
         rules = self.politeness
         mean_s = sum(felt.fetches_s) / max(1, len(felt.fetches_s))
@@ -520,8 +520,8 @@ class FrontierMachine(RuleBasedStateMachine):
     def run_prerequisite(self, origin: str, host: str) -> None:
         prerequisite = Prerequisite(named(f"http://{origin}/"), named(f"http://{host}/robots.txt"))
         closed, health = self.known.felt[host].closed, self.known.felt[host].origins.get("http", Health())
-        rest_until = self.frontier.hosts.get(host, named(f"http://{host}/").partition).record.rest_until
-        may = not closed and (host == origin or (health.wait_until <= self.now and rest_until <= self.now + 300.0))
+        delay_until = self.frontier.hosts.get(host, named(f"http://{host}/").partition).record.delay_until
+        may = not closed and (host == origin or (health.wait_until <= self.now and delay_until <= self.now + 300.0))
         assert self.frontier.control.run_prerequisite(prerequisite, self.now) == may
         if may:
             self.prerequisites[host].append(origin)
@@ -626,8 +626,8 @@ class FrontierMachine(RuleBasedStateMachine):
                 felt.crawl_delay_s = felt.crawl_delay_s and min(felt.crawl_delay_s, self.politeness.crawl_delay_s_max)
                 lasted_s = self.now - self.begun[id(lease)]
                 felt.fetches_s = [*felt.fetches_s, lasted_s][-5:]
-                rest_until = self.now + self.rest_s(felt)
-                self.host_not_before[lease.url.host] = max(self.host_not_before[lease.url.host], rest_until)
+                delay_until = self.now + self.delay_s(felt)
+                self.host_not_before[lease.url.host] = max(self.host_not_before[lease.url.host], delay_until)
                 self.last_end[lease.url.host] = self.now
                 self.address_not_before[lease.address] = self.now + self.politeness.address_delay_s
                 self.site_not_before[SITES[lease.url.host]] = self.now + self.politeness.site_delay_s
@@ -643,7 +643,7 @@ class FrontierMachine(RuleBasedStateMachine):
             # A request of the lost epoch is nowhere written; our own longest rest is all that can be kept.
             self.host_asked_until = dict.fromkeys(HOSTS, 0.0)
             for host in HOSTS:
-                longest = self.politeness.longest_rest_s(self.known.felt[host].crawl_delay_s)
+                longest = self.politeness.longest_delay_s(self.known.felt[host].crawl_delay_s)
                 self.host_not_before[host] = min(self.host_not_before[host], self.now + longest)
         self.shard.crash()
         self.now += away_s

@@ -34,7 +34,7 @@ class Wanted:
     def began(self, address: str) -> None:
         pass
 
-    def end(self, address: str, rest_until: float) -> None:
+    def end(self, address: str, delay_until: float) -> None:
         pass
 
     def leave(self, address: str) -> None:

@@ -30,9 +30,9 @@ def feel(host: Host, *contacts: Contact, at: float = T0, dice: float = 0.0, key:
     """Settle contacts that all end `at`; return how long the host is left alone after each."""
     rests = []
     for contact in contacts:
-        host.record.rest_until = 0.0
+        host.record.delay_until = 0.0
         settle(host, key, contact, at, OPTIONS, dice)
-        rests.append(host.record.rest_until - at)
+        rests.append(host.record.delay_until - at)
     return rests
 
 
@@ -67,7 +67,7 @@ def test_the_mean_is_taken_over_the_last_five() -> None:
     feel(host, *(Contact(fetch_s, "answered") for fetch_s in (9.0, 0.1, 0.2, 0.3, 0.4, 0.5)))
 
     assert host.record.fetches_s == [0.1, 0.2, 0.3, 0.4, 0.5]
-    assert host.record.rest_until == pytest.approx(T0 + 3.0)
+    assert host.record.delay_until == pytest.approx(T0 + 3.0)
 
 
 def test_a_lookup_that_failed_says_nothing_of_speed() -> None:
@@ -91,10 +91,10 @@ def test_an_origin_that_never_answered_says_nothing_of_the_speed_of_its_host() -
 
 def test_an_earlier_rest_that_is_longer_stays() -> None:
     host = host_of()
-    host.record.rest_until = T0 + 500
+    host.record.delay_until = T0 + 500
     settle(host, "http", ANSWERED, T0, OPTIONS, 0.0)
 
-    assert host.record.rest_until == T0 + 500
+    assert host.record.delay_until == T0 + 500
 
 
 def test_an_origin_that_keeps_failing_waits_twice_as_long_each_time_and_is_closed_at_last() -> None:
@@ -200,11 +200,11 @@ def test_jitter_only_lengthens() -> None:
     assert feel(host_of(), BUSY, dice=0.5) == [pytest.approx(37.5)]
 
 
-@pytest.mark.parametrize(("retry_after_s", "rest_s"), [(0.0, 1.0), (5.0, 5.0), (3600.0, 3600.0), (86_400.0, 86_400.0)])
-def test_retry_after_is_obeyed(retry_after_s: float, rest_s: float) -> None:
+@pytest.mark.parametrize(("retry_after_s", "delay_s"), [(0.0, 1.0), (5.0, 5.0), (3600.0, 3600.0), (86_400.0, 86_400.0)])
+def test_retry_after_is_obeyed(retry_after_s: float, delay_s: float) -> None:
     host = host_of()
 
-    assert feel(host, Contact(0.05, "busy", retry_after_s)) == [rest_s]
+    assert feel(host, Contact(0.05, "busy", retry_after_s)) == [delay_s]
     assert not host.record.closed
 
 

@@ -131,8 +131,8 @@ def test_recovered_contacts_hold_a_host_back(epochs: CountingEpochs) -> None:
     fingerprint = hosts_of(epochs, 10).get("a", 1).fingerprint
     hosts = hosts_of(epochs, 10, Recovered({fingerprint: T0 + 5}, {}))
 
-    assert hosts.get("a", 1).record.rest_until == T0 + 5
-    assert hosts.get("b", 1).record.rest_until == 0.0
+    assert hosts.get("a", 1).record.delay_until == T0 + 5
+    assert hosts.get("b", 1).record.delay_until == 0.0
 
 
 def test_the_longest_recovered_delays_move_and_none_becomes_shorter(epochs: CountingEpochs) -> None:
@@ -152,15 +152,15 @@ def test_the_longest_recovered_delays_move_and_none_becomes_shorter(epochs: Coun
 def test_when_nobody_knows_every_host_rests_its_longest(epochs: CountingEpochs) -> None:
     """Also one whose first request was in the epoch that was lost: its record knows of none."""
     slow = HostRecord(RECORD_VERSION, "slow", requests=3, crawl_delay_s=200.0)
-    late = HostRecord(RECORD_VERSION, "late", requests=3, rest_until=T0 + 5000)
+    late = HostRecord(RECORD_VERSION, "late", requests=3, delay_until=T0 + 5000)
     for record in (slow, late):
         host = hosts_of(epochs, 10).get(record.name, 1)
         epochs.put("host", host.prefix, encode_record(record))
     hosts = hosts_of(epochs, 10, Recovered({}, {}, unknown_at=T0))
 
-    assert hosts.get("slow", 1).record.rest_until == T0 + 200
-    assert hosts.get("late", 1).record.rest_until == T0 + 5000
-    assert hosts.get("first", 1).record.rest_until == T0 + 60
+    assert hosts.get("slow", 1).record.delay_until == T0 + 200
+    assert hosts.get("late", 1).record.delay_until == T0 + 5000
+    assert hosts.get("first", 1).record.delay_until == T0 + 60
     assert hosts.unknown_until == T0 + 60
 
 

@@ -17,7 +17,7 @@ PRESETS = ["polite", "gentle", "broad", "weak", "own"]
 
 
 @pytest.mark.parametrize(
-    ("preset", "fetches_s", "rest_s"),
+    ("preset", "fetches_s", "delay_s"),
     [
         # polite: ten times the mean of the last five or fewer, from 1 s to 60 s
         ("polite", [], 1.0),
@@ -40,10 +40,10 @@ PRESETS = ["polite", "gentle", "broad", "weak", "own"]
         ("own", [30.0] * 5, 0.0),
     ],
 )
-def test_rests_of_the_presets(preset: str, fetches_s: list[float], rest_s: float) -> None:
+def test_rests_of_the_presets(preset: str, fetches_s: list[float], delay_s: float) -> None:
     rules = politeness(convert(PolitenessOptions, {"preset": preset}))
 
-    assert rules.rest_s(fetches_s, None) == pytest.approx(rest_s)
+    assert rules.delay_s(fetches_s, None) == pytest.approx(delay_s)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_keys_that_are_given_win_over_the_preset() -> None:
         )
     )
 
-    assert (rules.rest_s([100.0] * 5, None), rules.per_host, rules.per_address, rules.address_delay_s) == (
+    assert (rules.delay_s([100.0] * 5, None), rules.per_host, rules.per_address, rules.address_delay_s) == (
         2.0,
         3,
         5,
@@ -102,15 +102,15 @@ def test_a_delay_is_between_any_two_requests_to_a_host_unless_several_at_once_ar
 def test_a_least_delay_above_the_greatest_wins() -> None:
     rules = politeness(PolitenessOptions(delay_s_min=100.0))
 
-    assert rules.rest_s([], None) == 100.0
-    assert rules.rest_s([30.0] * 5, None) == 100.0
+    assert rules.delay_s([], None) == 100.0
+    assert rules.delay_s([30.0] * 5, None) == 100.0
 
 
 @pytest.mark.parametrize(
-    ("crawl_delay_s", "rest_s"), [(None, 3.0), (0.0, 3.0), (2.0, 3.0), (10.0, 10.0), (200.0, 200.0)]
+    ("crawl_delay_s", "delay_s"), [(None, 3.0), (0.0, 3.0), (2.0, 3.0), (10.0, 10.0), (200.0, 200.0)]
 )
-def test_a_longer_crawl_delay_wins(crawl_delay_s: float | None, rest_s: float) -> None:
-    assert politeness(PolitenessOptions()).rest_s([0.3] * 5, crawl_delay_s) == rest_s
+def test_a_longer_crawl_delay_wins(crawl_delay_s: float | None, delay_s: float) -> None:
+    assert politeness(PolitenessOptions()).delay_s([0.3] * 5, crawl_delay_s) == delay_s
 
 
 @settings(deadline=None, derandomize=True)
@@ -128,9 +128,9 @@ def test_what_is_written_before_a_request_is_never_less_than_what_follows_it(
     """The gate journal must be pessimistic: after a death that is all there is."""
     rules = politeness(convert(PolitenessOptions, {"preset": preset, "delay_s_min": least_s}))
     earlier = fetches_s[1 - SAMPLES :]
-    before = rules.rest_to_come(fetches_s, crawl_delay_s)
-    after_s = rules.rest_s([*earlier, fetch_s * part], crawl_delay_s)
-    longest_s = rules.longest_rest_s(crawl_delay_s)
+    before = rules.delay_to_come(fetches_s, crawl_delay_s)
+    after_s = rules.delay_s([*earlier, fetch_s * part], crawl_delay_s)
+    longest_s = rules.longest_delay_s(crawl_delay_s)
 
     assert before.most_s == longest_s
     assert after_s <= min(before.least_s + before.per_second * fetch_s, longest_s) + 1e-9

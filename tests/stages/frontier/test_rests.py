@@ -89,12 +89,12 @@ def crawl(tmp_path: Path) -> Iterator[Crawl]:
 
 
 @pytest.mark.parametrize(
-    ("fetches_s", "rest_s"),
+    ("fetches_s", "delay_s"),
     [([], 1.0), ([0.3], 3.0), ([4.0] * 4, 40.0), ([0.2] * 5, 2.0), ([0.01] * 5, 1.0), ([9.0] * 5, 60.0)],
 )
-def test_the_delay_is_ten_times_the_mean_of_what_is_known_within_bounds(fetches_s: list[float], rest_s: float) -> None:
-    assert POLITE.rest_s(fetches_s, None) == pytest.approx(rest_s)
-    assert POLITE.rest_s(fetches_s, 5.0) == pytest.approx(max(rest_s, 5.0)), "a longer Crawl-delay wins"
+def test_the_delay_is_ten_times_the_mean_of_what_is_known_within_bounds(fetches_s: list[float], delay_s: float) -> None:
+    assert POLITE.delay_s(fetches_s, None) == pytest.approx(delay_s)
+    assert POLITE.delay_s(fetches_s, 5.0) == pytest.approx(max(delay_s, 5.0)), "a longer Crawl-delay wins"
 
 
 def test_a_host_rests_from_the_end_of_its_request(crawl: Crawl) -> None:
@@ -165,7 +165,7 @@ def test_a_visit_that_is_lent_already_waits_too_when_its_host_asks_for_a_pause(t
     crawl.frontier.ended(first, Contact(0.1, "busy", 5.0), 0.1)
     crawl.frontier.finish(first, "http_error", 0.1)
     assert not crawl.frontier.begin(second, 0.1)
-    crawl.frontier.give_back(second, 0.1)
+    crawl.frontier.return_lease(second, 0.1)
     assert crawl.lease(5.0) is None
     assert crawl.lease(5.1) is not None
     crawl.close()

@@ -112,7 +112,7 @@ def test_a_window_holds_what_may_be_asked_in_a_few_minutes(tmp_path: Path) -> No
     assert lease.host.window is not None
     assert len(lease.host.window) == 2, "three minutes of a host that is asked once a minute"
     assert frontier._queues.window_bytes > 0
-    frontier.give_back(lease, T0)
+    frontier.return_lease(lease, T0)
     assert len(lease.host.window) == 3
     frontier.control.close(lease.url, "its owner asked", T0)
     assert frontier._queues.window_bytes == 0

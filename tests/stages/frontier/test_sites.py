@@ -64,7 +64,7 @@ def test_a_visit_that_is_given_back_shortens_nobodys_rest(shard: Shard) -> None:
     first, second = located(shard, T0, begin=False)
     assert frontier.begin(first, T0)
     end(shard, first, T0 + 1)
-    frontier.give_back(second, T0 + 2)
+    frontier.return_lease(second, T0 + 2)
 
     assert located(shard, T0 + 3.9) == []
     assert len(located(shard, T0 + 4)) == 2
@@ -145,7 +145,7 @@ def test_people_see_what_a_host_waits_for(shard: Shard) -> None:
     assert "politeness.per_site = 2" in frontier.facts(waiting).site_gate
     end(shard, first, T0 + 1)
     facts = frontier.facts(waiting)
-    assert (facts.site_gate, facts.rest_until) == ("", T0 + 4)
+    assert (facts.site_gate, facts.delay_until) == ("", T0 + 4)
     assert facts.reason == "its site company.example waits (politeness.site_delay_s)"
     end(shard, second, T0 + 1)
     turn = frontier.next_turn()

@@ -154,7 +154,7 @@ def test_walkers_on_the_way_to_a_host_that_closes_begin_anew(tmp_path: Path) -> 
     assert lease is not None
     assert named("http://closed.test/").fingerprint in walking.walk._awaited
     walking.frontier.control.close(named("http://closed.test/"), "its owner said so", walking.now)
-    walking.frontier.give_back(lease, walking.now)
+    walking.frontier.return_lease(lease, walking.now)
     walking.go()
     walking.commit()
     assert walking.visits()["http://closed.test/"] > 0

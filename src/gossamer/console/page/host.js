@@ -77,7 +77,7 @@ function shown(host, state, over) {
   const failures = state.failures_in_a_row || state.origin?.failures;
   const rests = state.delay_until ? Date.parse(state.delay_until) / 1000 : 0;
   const facts = [
-    ["limited by", state.closed ? `closed: ${state.closed}` : one.limit ? [limit(one.limit), until(one.rest_until ?? 0, now)].filter(Boolean).join(", ") : ""],
+    ["limited by", state.closed ? `closed: ${state.closed}` : one.limit ? [limit(one.limit), until(one.delay_until ?? 0, now)].filter(Boolean).join(", ") : ""],
     ["queued", `${count(state.queued)} URLs`],
     ["requests", count(state.requests)],
     ["mean time", one.fetch_s === null || one.fetch_s === undefined ? "" : seconds(one.fetch_s)],

@@ -181,7 +181,7 @@ function why(host, at) {
 }
 
 function limited(host, at) {
-  const doing = [limit(host.limit ?? ""), until(host.rest_until ?? 0, at)].filter(Boolean).join(", ");
+  const doing = [limit(host.limit ?? ""), until(host.delay_until ?? 0, at)].filter(Boolean).join(", ");
   return cell(make("span", {}, doing, ...(host.reason ? [make("br"), make("small", {}, harmless(host.reason))] : [])), "text reason");
 }
 

@@ -401,5 +401,5 @@ def largest_host_s(options: SimulateOptions) -> float:
     web = options.web
     rules = politeness(options.politeness)
     fetch_s = web.fetch_s_median * LogNormal(1.0, web.fetch_sigma_page).mean
-    rest_s = rules.rest_s([fetch_s] * 5, None)
-    return largest(web.hosts, web.pages, web.zipf_exponent) * (fetch_s + rest_s) / rules.per_host
+    delay_s = rules.delay_s([fetch_s] * 5, None)
+    return largest(web.hosts, web.pages, web.zipf_exponent) * (fetch_s + delay_s) / rules.per_host

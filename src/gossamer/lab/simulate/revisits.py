@@ -215,7 +215,7 @@ class _Shard(StoredShard):
                 order += 1
                 heapq.heappush(under_way, (now + FETCH_S, order, lease))
             else:
-                frontier.give_back(lease, now)
+                frontier.return_lease(lease, now)
             while under_way and under_way[0][0] <= now:
                 ended_at, _, ended = heapq.heappop(under_way)
                 self._end(ended, ended_at)

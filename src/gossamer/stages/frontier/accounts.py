@@ -217,7 +217,7 @@ class Reputation:
         if self._counts_linking:
             self._note(source, site, partition)
 
-    def cash_from_afar(self, host: str, partition: int, amount: float) -> None:
+    def receive_cash(self, host: str, partition: int, amount: float) -> None:
         """Add cash that a host of ours gets from another shard's hosts. Call this exactly once per transfer."""
         if self._moves_cash:
             taker = self._fund(partition, host)

@@ -40,7 +40,7 @@ class Frontier:
     address gets more concurrent requests than politeness allows, and no request is early, even after a crash.
 
     A lease's life: `select` → (`locate` and back, if its host must be resolved) → `begin` → `ended` → `finish` or
-    `retry`; or `give_back` instead of the last two. The time is an argument of each call. `FrontierMoves` alone
+    `retry`; or `return_lease` instead of the last two. The time is an argument of each call. `FrontierMoves` alone
     uses `hosts`, `index` and `scheduler`.
     """
 
@@ -118,10 +118,10 @@ class Frontier:
             record = host.record
             if was.has_own_gate != host.rules.has_own_gate or was.per_host != host.rules.per_host:
                 self._bench.settle(host, None)  # It gets a new place before its next request.
-            more_s = host.rules.rest_s(record.fetches_s, record.crawl_delay_s)
-            more_s -= was.rest_s(record.fetches_s, record.crawl_delay_s)
-            if record.requests and more_s > 0.0 and not record.reason and record.rest_until + more_s > now:
-                self.control.prolong(host, record.rest_until + more_s, now)
+            more_s = host.rules.delay_s(record.fetches_s, record.crawl_delay_s)
+            more_s -= was.delay_s(record.fetches_s, record.crawl_delay_s)
+            if record.requests and more_s > 0.0 and not record.reason and record.delay_until + more_s > now:
+                self.control.prolong(host, record.delay_until + more_s, now)
             else:
                 self.scheduler.schedule(host, now)
 
@@ -259,16 +259,16 @@ class Frontier:
         """Take back a lease without an address, now that its host is resolved; the URL is leased again in its turn."""
         own = lease.host.name if lease.host.rules.has_own_gate else ""
         fingerprint = xxh3_64_intdigest(f"{address} {own}".encode() if own else address.encode())
-        rest_until = self._contacts.recovered.addresses.get(fingerprint, 0.0)
+        delay_until = self._contacts.recovered.addresses.get(fingerprint, 0.0)
         if self._resumed_at and not own:
-            rest_until = max(rest_until, self._resumed_at + self.politeness.address_delay_s)
-        place = self._bench.place(address, fingerprint, rest_until, own, lease.host.rules.per_host)
+            delay_until = max(delay_until, self._resumed_at + self.politeness.address_delay_s)
+        place = self._bench.place(address, fingerprint, delay_until, own, lease.host.rules.per_host)
         self._bench.settle(lease.host, place)
         if self._shared is not None:
             self._shared.lease_address(place, now)
         lease.host.located_until = until
         lease.host.located_anew = True
-        self.give_back(lease, now)
+        self.return_lease(lease, now)
 
     def begin(self, lease: Lease, now: float) -> bool:
         """Note that the request goes out now. The note survives the death of the process.
@@ -279,15 +279,15 @@ class Frontier:
         assert lease.place is not None
         assert not lease.refusal, "a URL that is refused is not requested"
         record = lease.host.record
-        if record.closed or record.rest_until > now:
+        if record.closed or record.delay_until > now:
             return False
         if lease.is_visit and not lease.is_probe and free_at(lease.host, lease.origin) > now:
             return False
         if self._shared is not None and not self._shared.begin(lease, now):
             return False
         lease.host.located_anew = False
-        rest = lease.host.rules.rest_to_come(record.fetches_s, record.crawl_delay_s)
-        lease.ticket = self._contacts.begin(lease.host.fingerprint, lease.place.fingerprint, now, rest)
+        delay = lease.host.rules.delay_to_come(record.fetches_s, record.crawl_delay_s)
+        lease.ticket = self._contacts.begin(lease.host.fingerprint, lease.place.fingerprint, now, delay)
         return True
 
     def ended(self, lease: Lease, contact: Contact | None, now: float) -> None:
@@ -311,26 +311,26 @@ class Frontier:
             self.counts.answers += contact.kind in ("answered", "busy")
             host.contacted = True
             self.load.note(host.partition, now)
-            self.scheduler.room.note_delay(host.record.rest_until - now)
+            self.scheduler.room.note_delay(host.record.delay_until - now)
             host.note_contact(lease.address, contact.kind)
             if contact.kind == "failed":
                 self.scheduler.note_closed(host, lease.origin)
             self.hosts.touch(host)
         if place is not None:
             shared = contact is not None and place.name == place.address
-            rest_until = now + self.politeness.address_delay_s if shared else 0.0
-            site_rest_until = now + self.politeness.site_delay_s if contact is not None else 0.0
+            delay_until = now + self.politeness.address_delay_s if shared else 0.0
+            site_delay_until = now + self.politeness.site_delay_s if contact is not None else 0.0
             if lease.ticket >= 0:
                 self._contacts.end(
-                    lease.ticket, host.fingerprint, place.fingerprint, host.record.rest_until, rest_until, now
+                    lease.ticket, host.fingerprint, place.fingerprint, host.record.delay_until, delay_until, now
                 )
                 lease.ticket = -1
                 if self._shared is not None:
-                    self._shared.end(lease, rest_until, site_rest_until)
-            self._bench.release(place, rest_until)
+                    self._shared.end(lease, delay_until, site_delay_until)
+            self._bench.release(place, delay_until)
             lease.place = None
             if lease.site is not None:
-                self._bench.release_site(lease.site, site_rest_until)
+                self._bench.release_site(lease.site, site_delay_until)
                 lease.site = None
         if host.record.closed:
             self.scheduler.close(host, now)
@@ -396,7 +396,7 @@ class Frontier:
         share = 1.0 - (self._share_new or 0.0) if has_new else SHARE_OLD_MAX
         return share * self.politeness.visits_per_s(record.fetches_s, record.crawl_delay_s)
 
-    def give_back(self, lease: Lease, now: float) -> None:
+    def return_lease(self, lease: Lease, now: float) -> None:
         """Take back an unused lease: no request was made."""
         host = lease.host
         if lease.is_visit:

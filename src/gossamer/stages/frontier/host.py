@@ -155,17 +155,27 @@ class AddressPlace:
     """One IP address."""
 
     __slots__ = (
-        "address", "fingerprint", "hosts", "lines", "most", "name", "out", "rest_until", "shut", "stamp", "users",
+        "address",
+        "delay_until",
+        "fingerprint",
+        "hosts",
+        "lines",
+        "most",
+        "name",
+        "out",
+        "shut",
+        "stamp",
+        "users",
     )  # fmt: skip
 
-    def __init__(self, name: str, address: str, fingerprint: int, rest_until: float, most: int) -> None:
+    def __init__(self, name: str, address: str, fingerprint: int, delay_until: float, most: int) -> None:
         self.name = name
         """Its address; with the host's name if the host has the place for itself."""
         self.address = address
         self.most = most
         """Limit of concurrent requests; 0: no limit."""
         self.fingerprint = fingerprint
-        self.rest_until = rest_until
+        self.delay_until = delay_until
         self.hosts: list[tuple[float, int, int, Host | SiteLine]] = []
         """Heap of turns: of lines, and of hosts that are the only ones of their site here."""
         self.lines: dict[str, SiteLine] | None = None
@@ -182,11 +192,11 @@ class AddressPlace:
 class Site:
     """One registrable domain with hosts on the workbench."""
 
-    __slots__ = ("name", "out", "pages", "rest_until", "tokens", "users", "waiting", "waits_in")
+    __slots__ = ("delay_until", "name", "out", "pages", "tokens", "users", "waiting", "waits_in")
 
-    def __init__(self, name: str, rest_until: float) -> None:
+    def __init__(self, name: str, delay_until: float) -> None:
         self.name = name
-        self.rest_until = rest_until
+        self.delay_until = delay_until
         self.out = 0
         """Requests under way."""
         self.users = 0

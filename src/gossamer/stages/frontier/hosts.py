@@ -124,16 +124,16 @@ class HostTable:
         rules = self._politeness.of(name)
         if self._recovered.unknown_at:
             # Those without a record too: what was found and asked in an epoch that was lost left none.
-            longest_s = rules.longest_rest_s(record.crawl_delay_s)
-            record.rest_until = max(record.rest_until, self._recovered.unknown_at + longest_s)
-        record.rest_until = max(record.rest_until, self._recovered.hosts.get(fingerprint, 0.0))
+            longest_s = rules.longest_delay_s(record.crawl_delay_s)
+            record.delay_until = max(record.delay_until, self._recovered.unknown_at + longest_s)
+        record.delay_until = max(record.delay_until, self._recovered.hosts.get(fingerprint, 0.0))
         return fingerprint
 
     @property
     def unknown_until(self) -> float:
         """Until when a host without known contacts waits, if contacts of earlier processes are missing; else 0."""
         unknown_at = self._recovered.unknown_at
-        return unknown_at + self._politeness.longest_rest_s(None) if unknown_at else 0.0
+        return unknown_at + self._politeness.longest_delay_s(None) if unknown_at else 0.0
 
     def remaining_delays(self, now: float) -> dict[int, float]:
         """Return how many seconds hosts still wait by what earlier processes left, by fingerprint: also those without a

@@ -29,10 +29,10 @@ def lasting_hosts(active: Iterable[Host], pending: int, urls_s: float) -> list[L
     for number in range(1, min(NAMED_MAX, len(longest)) + 1):
         rest = pending - sum(host.record.urls_queued for _, host in longest[:number])
         next_s = longest[number][0] if number < len(longest) else 0.0
-        rest_s = max(next_s, rest / urls_s if urls_s and rest > 0 else 0.0)
-        if longest[number - 1][0] >= max(LONGER_MIN * rest_s, rest_s + LONGER_S_MIN):
+        delay_s = max(next_s, rest / urls_s if urls_s and rest > 0 else 0.0)
+        if longest[number - 1][0] >= max(LONGER_MIN * delay_s, delay_s + LONGER_S_MIN):
             named = number
-            others_s = rest_s
+            others_s = delay_s
     return [_describe(host, left_s, left_s - others_s, alone=not others_s) for left_s, host in longest[:named]]
 
 
@@ -57,7 +57,7 @@ def _remedy(host: Host, left_s: float) -> str:
     """Return what would shorten it. A Crawl-delay is the host's wish, and is never shortened."""
     record = host.record
     rules = host.rules
-    delay_s = rules.rest_s(record.fetches_s, record.crawl_delay_s)
+    delay_s = rules.delay_s(record.fetches_s, record.crawl_delay_s)
     if record.crawl_delay_s and record.crawl_delay_s >= delay_s:
         return f"its robots.txt asks for {delay_s:g} s between requests (Crawl-delay), and that stands"
     half_s = float(f"{delay_s / 2:.2g}")

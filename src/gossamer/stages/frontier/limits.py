@@ -192,18 +192,18 @@ class SharedGates:
         """Return this shard's tokens of a split site, at first without any; None if sites have no limits."""
         return SiteTokens(site, self._rules, self._leases) if self._rules is not None else None
 
-    def open(self, key: str, rest_until: float) -> None:
+    def open(self, key: str, delay_until: float) -> None:
         """Give turns to the hosts at an address or of a site, which is leased now, after its delay."""
         name = site_of_key(key)
         if not name:
-            self._bench.unshut(key, rest_until)
+            self._bench.unshut(key, delay_until)
             return
         site = self._bench.find_site(name)
         if site is None or site.tokens is None:
             self._leases.leave(key)  # Its last host left before the token arrived.
         else:
             site.tokens.on_open(key)
-            self._bench.reopen(site, rest_until)
+            self._bench.reopen(site, delay_until)
 
     def shut(self, key: str) -> None:
         """Give no turns to the hosts at an address or of a site, which is no longer leased."""
@@ -241,14 +241,14 @@ class SharedGates:
             self._leases.began(place.address)
         return True
 
-    def end(self, lease: Lease, rest_until: float, site_rest_until: float) -> None:
+    def end(self, lease: Lease, delay_until: float, site_delay_until: float) -> None:
         """Note that a request ended, with the ends of the delays of its address and its site."""
         place = lease.place
         site = lease.site
         if place is not None and self._is_leased(place):
-            self._leases.end(place.address, rest_until)
+            self._leases.end(place.address, delay_until)
         if site is not None and site.tokens is not None and lease.token:
-            site.tokens.end(lease.token, site_rest_until)
+            site.tokens.end(lease.token, site_delay_until)
 
     def leave(self, places: Sequence[AddressPlace]) -> None:
         """Give up the leases of addresses that no host here uses."""

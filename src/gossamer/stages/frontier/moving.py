@@ -98,7 +98,7 @@ class FrontierMoves:
         """Return a host's record as it travels: with what is left of its delay in place of the instant."""
         record = decode_record(data)
         self._hosts.recover(record)
-        record.rest_until = max(record.rest_until - now, 0.0)
+        record.delay_until = max(record.delay_until - now, 0.0)
         return encode_record(record)
 
     def admit(self, first: int, end: int, number: int, delays: Mapping[int, float], now: float) -> None:
@@ -110,7 +110,7 @@ class FrontierMoves:
         records = {}
         for key, data in self._epochs.scan(HOST, *partition_range(first, end)):
             record = decode_record(data)
-            record.rest_until += now
+            record.delay_until += now
             records[key] = encode_record(record)
         self._epochs.put_many(HOST, records)
         self._ledger.admit(first, end, number)

@@ -327,14 +327,14 @@ def settle(
     if contact.fetch_s and not (has_failed and not has_answered(record, origin)):
         del record.fetches_s[: 1 - SAMPLES]
         record.fetches_s.append(contact.fetch_s)
-    rest_s = politeness.rest_s(record.fetches_s, record.crawl_delay_s)
+    delay_s = politeness.delay_s(record.fetches_s, record.crawl_delay_s)
     record.reason = ""
     if contact.kind in ("answered", "busy"):
         note_answered(record, origin)
     if contact.kind == "answered":
         record.backoffs = 0
     elif contact.kind == "busy":
-        rest_s = max(rest_s, _busy_s(record, contact, politeness, dice))
+        delay_s = max(delay_s, _busy_s(record, contact, politeness, dice))
     elif has_failed:
         one = admit(host, origin, ended, options.errors_remembered_s)
         if one is not None:
@@ -346,7 +346,7 @@ def settle(
                 answered=answered, no_answers=no_answers, is_robots=is_robots,
             )  # fmt: skip
         host.probe_from = max(host.probe_from, ended + contact.fetch_s * (1.0 / PROBE_SHARE - 1.0))
-    record.rest_until = max(record.rest_until, ended + rest_s)
+    record.delay_until = max(record.delay_until, ended + delay_s)
 
 
 def _busy_s(record: HostRecord, contact: Contact, politeness: Politeness, dice: float) -> float:

@@ -53,9 +53,9 @@ def limit_of(host: Host, now: float) -> str:
         return "closed"
     if host.out:
         return "fetching" if host.place is not None else "lookup"
-    if record.origins is not None and (host.turn_at or 0.0) > max(record.rest_until, now):
+    if record.origins is not None and (host.turn_at or 0.0) > max(record.delay_until, now):
         return "failing"
-    if record.rest_until > now:
+    if record.delay_until > now:
         if record.backoffs:
             return "asked_to_wait"
         return "crawl_delay" if record.crawl_delay_s else "politeness"
@@ -63,10 +63,10 @@ def limit_of(host: Host, now: float) -> str:
         return "robots"
     if host.place is None:
         return "lookup"
-    if host.place.rest_until > now or (host.place.most and host.place.out >= host.place.most):
+    if host.place.delay_until > now or (host.place.most and host.place.out >= host.place.most):
         return "address"
     site = host.site
-    if site is not None and (site.out or site.rest_until > now or (site.tokens is not None and site.tokens.most == 0)):
+    if site is not None and (site.out or site.delay_until > now or (site.tokens is not None and site.tokens.most == 0)):
         return "site"
     return "ready"
 
@@ -85,7 +85,7 @@ def _describe(host: Host, now: float) -> dict[str, object]:
         "out": host.out,
         "requests": record.requests,
         "fetch_s": round(mean_s(host), 4) if record.fetches_s else None,
-        "rest_until": record.rest_until if record.rest_until > now else None,
+        "delay_until": record.delay_until if record.delay_until > now else None,
         "failures": _worst(host)[1],
         "sleeps": _worst(host)[0],
         "reason": record.closed or record.reason or why_waiting(record),
@@ -125,13 +125,13 @@ def next_turn(active: Iterable[Host], index: HostIndex, hosts: HostTable, *, has
     at = first.turn_at or 0.0
     record = first.record
     reason = record.reason
-    if not reason and at > record.rest_until:
+    if not reason and at > record.delay_until:
         reason = why_waiting(record)
-    if not reason and first.window is None and at > record.rest_until and record.due:
+    if not reason and first.window is None and at > record.delay_until and record.due:
         reason = "its URLs are tried again then"
     if not reason and record.crawl_delay_s:
         reason = f"Crawl-delay of {record.crawl_delay_s:g} s"
-    if has_sites and first.site is not None and first.site.rest_until >= at:
+    if has_sites and first.site is not None and first.site.delay_until >= at:
         reason = f"its site {first.site.name} waits"
     return NextTurn(at, first.name, reason or "politeness")
 
@@ -161,7 +161,7 @@ def next_hosts(active: Iterable[Host], index: HostIndex, hosts: HostTable, most:
 
 def _why_not_before(record: host_record.HostRecord, at: float) -> str:
     """Return why a host is not requested before `at`: its own reason, or an origin that does not answer."""
-    if record.reason and record.rest_until >= at - REASON_S:
+    if record.reason and record.delay_until >= at - REASON_S:
         return record.reason
     return why_waiting(record) or record.reason
 
@@ -199,10 +199,10 @@ def facts_of(
                 attempt = entry.attempt
                 error = entry.error
                 break
-    rest_until = record.rest_until
+    delay_until = record.delay_until
     reason = record.reason
-    if host is not None and host.site is not None and host.site.rest_until > rest_until:
-        rest_until = host.site.rest_until
+    if host is not None and host.site is not None and host.site.delay_until > delay_until:
+        delay_until = host.site.delay_until
         reason = f"its site {host.site.name} waits (politeness.site_delay_s)"
     if usage is None and budget is not None:
         usage = budget_facts(epochs, budget, url, split)
@@ -211,7 +211,7 @@ def facts_of(
     origin = next((one for one in facts_of_origins(record) if one.origin == name_of(record.name, scheme)), None)
     failures = failing.failures if failing is not None else 0
     return HostFacts(
-        record.name, record.urls_queued, rest_until, reason, record.closed, record.crawl_delay_s,
+        record.name, record.urls_queued, delay_until, reason, record.closed, record.crawl_delay_s,
         record.requests, failures, host.out if host else 0, host.parked if host else "",
         due_at, attempt, error, site_gate,
         usage is not None and record.index_family == "deferred" and round_of(record.index_key) >= usage.round,

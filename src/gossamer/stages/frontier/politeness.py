@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from gossamer.state.contacts import Rest
+from gossamer.state.contacts import Delay
 
 FETCH_S_MIN = 0.01
 """Lower bound of fetch times when capacity is estimated."""
@@ -40,7 +40,7 @@ class Politeness(msgspec.Struct, frozen=True):
         """Return the rules for a host."""
         return self.hosts.get(host, self)
 
-    def rest_s(self, fetches_s: Sequence[float], crawl_delay_s: float | None) -> float:
+    def delay_s(self, fetches_s: Sequence[float], crawl_delay_s: float | None) -> float:
         """Return the delay of a host after a request, counted from its end.
 
         A slow answer is a sign of a busy server, so the delay grows with the mean of the last one to five fetch times
@@ -54,23 +54,23 @@ class Politeness(msgspec.Struct, frozen=True):
                 own_s = max(min(grown, self.delay_s_max), own_s)
         return crawl_delay_s if crawl_delay_s and crawl_delay_s > own_s else own_s
 
-    def rest_to_come(self, fetches_s: Sequence[float], crawl_delay_s: float | None) -> Rest:
+    def delay_to_come(self, fetches_s: Sequence[float], crawl_delay_s: float | None) -> Delay:
         """Return the delay of a host after a request that begins now; `fetches_s` are the times of ended requests."""
-        longest_s = self.longest_rest_s(crawl_delay_s)
+        longest_s = self.longest_delay_s(crawl_delay_s)
         # Of several requests at once, others may end meanwhile and change the mean.
         if self.per_host > 1 or not self.delay_factor:
-            return Rest(longest_s, 0.0, longest_s)
+            return Delay(longest_s, 0.0, longest_s)
         with_this_one = (*fetches_s[1 - SAMPLES :], 0.0)
-        return Rest(self.rest_s(with_this_one, crawl_delay_s), self.delay_factor / len(with_this_one), longest_s)
+        return Delay(self.delay_s(with_this_one, crawl_delay_s), self.delay_factor / len(with_this_one), longest_s)
 
     def visits_per_s(self, fetches_s: Sequence[float], crawl_delay_s: float | None) -> float:
         """Return how many visits per second politeness allows, if the host answers as fast as before."""
         fetch_s = sum(fetches_s) / len(fetches_s) if fetches_s else 0.0
         at_once = 1 if crawl_delay_s else self.per_host
-        return at_once / max(self.rest_s(fetches_s, crawl_delay_s) + fetch_s, FETCH_S_MIN)
+        return at_once / max(self.delay_s(fetches_s, crawl_delay_s) + fetch_s, FETCH_S_MIN)
 
-    def longest_rest_s(self, crawl_delay_s: float | None) -> float:
-        """Return the upper bound of `rest_s`, for unknown fetch times."""
+    def longest_delay_s(self, crawl_delay_s: float | None) -> float:
+        """Return the upper bound of `delay_s`, for unknown fetch times."""
         slowest_s = self.delay_s_min
         if self.delay_factor and self.delay_s_max > slowest_s:
             slowest_s = self.delay_s_max

@@ -389,10 +389,10 @@ class Queues:
 
     def _window_urls(self, host: Host) -> int:
         """Return how many URLs of a host to read: those that may be requested within `window_s_max`."""
-        rest_s = host.rules.rest_s(host.record.fetches_s, host.record.crawl_delay_s)
-        if rest_s * self._window_urls_max <= self._window_s_max:
+        delay_s = host.rules.delay_s(host.record.fetches_s, host.record.crawl_delay_s)
+        if delay_s * self._window_urls_max <= self._window_s_max:
             return self._window_urls_max
-        return max(1, int(self._window_s_max / rest_s))
+        return max(1, int(self._window_s_max / delay_s))
 
     def _take_due(self, host: Host, now: float) -> None:
         host.due_next = NEVER

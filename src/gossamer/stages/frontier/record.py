@@ -230,7 +230,7 @@ class HostRecord(msgspec.Struct, array_like=True, gc=False):
     """Queues by `lane`, which for slot 0 is the level."""
     due: int = 0
     """Number of URLs with a due time: retries and revisits."""
-    rest_until: float = 0.0
+    delay_until: float = 0.0
     """Wall time before which no request may be sent."""
     fetches_s: list[float] = msgspec.field(default_factory=list)
     """The last fetch times."""

@@ -18,7 +18,7 @@ class HostMemory(msgspec.Struct, array_like=True, frozen=True):
     version: int
     at: float
     """Wall time of the last contact that the record includes."""
-    rest_until: float
+    delay_until: float
     fetches_s: list[float]
     crawl_delay_s: float | None
     backoffs: int
@@ -67,9 +67,9 @@ class Remembered:
         if memory is None:
             return
         # If the clock was set back since then, the remaining delay at that time starts now.
-        rest_until = memory.rest_until - max(memory.at - self.now, 0.0)
-        if rest_until > record.rest_until:
-            record.rest_until = rest_until
+        delay_until = memory.delay_until - max(memory.at - self.now, 0.0)
+        if delay_until > record.delay_until:
+            record.delay_until = delay_until
             record.reason = memory.reason
         if not is_new:
             return
@@ -84,7 +84,7 @@ class Remembered:
     def keep(self, record: HostRecord, partition: int) -> None:
         """Store the state of a host."""
         memory = HostMemory(
-            VERSION, self.now, record.rest_until, record.fetches_s, record.crawl_delay_s,
+            VERSION, self.now, record.delay_until, record.fetches_s, record.crawl_delay_s,
             record.backoffs, record.closed, record.reason, record.answered, record.origins,
         )  # fmt: skip
         self._store.put(_key(partition, record.name), _encode(memory))

@@ -77,9 +77,9 @@ class Scheduler:
         record = host.record
         at: float | None = None
         if host.prerequisites:
-            at = record.rest_until
+            at = record.delay_until
         elif not host.parked and (ready_at := self._queues.ready_at(host)) is not None:
-            at = max(record.rest_until, ready_at, host.aside_again_at)
+            at = max(record.delay_until, ready_at, host.aside_again_at)
         if at is not None and self._budgets is not None and not host.prerequisites:
             verdict = self._budgets.verdict(host)
             if verdict == "over" and not (host.out or host.leased):
@@ -107,7 +107,7 @@ class Scheduler:
     def bring(self, host: Host, level: int, now: float) -> None:
         """Put a host with new work on the workbench or into the index, unless it is there."""
         if host.on_bench:
-            if host.turn_at is None or host.turn_at > max(host.record.rest_until, now):
+            if host.turn_at is None or host.turn_at > max(host.record.delay_until, now):
                 self.schedule(host, now)
         elif host.record.index_family == "deferred":
             return  # New URLs wait with the others.
@@ -121,8 +121,8 @@ class Scheduler:
 
     def _wake_at(self, host: Host) -> float:
         """Return when a host that is not on the workbench may be requested, by its own delay and its origins."""
-        rest_until = host.record.rest_until
-        return rest_until if host.record.origins is None else max(rest_until, self._queues.ready_at(host) or 0.0)
+        delay_until = host.record.delay_until
+        return delay_until if host.record.origins is None else max(delay_until, self._queues.ready_at(host) or 0.0)
 
     def await_url(self, host: Host, at: float, now: float) -> None:
         """Ensure that a host has a turn when one of its URLs is due."""
@@ -130,7 +130,7 @@ class Scheduler:
         if host.on_bench:
             self.schedule(host, now)
         elif not host.record.index_key or self._index.sleeps_past(host, at):
-            self.await_due(host, max(at, host.record.rest_until), now)
+            self.await_due(host, max(at, host.record.delay_until), now)
 
     def await_due(self, host: Host, at: float, now: float) -> None:
         """Ensure that a host that is not on the workbench wakes when a URL of it is due."""
@@ -311,7 +311,7 @@ class Scheduler:
         self._retire(host)
         if for_its_site:
             self._wait(host, self._level(host))
-        elif (at := max(host.record.rest_until, self._queues.ready_at(host) or 0.0)) > now:
+        elif (at := max(host.record.delay_until, self._queues.ready_at(host) or 0.0)) > now:
             self._sleep(host, at)
         else:
             self._ready(host, self._level(host))
@@ -377,7 +377,7 @@ class HostControl:
     def free_at(self, url: Url) -> float:
         """Return when the delays of a host and its address end, or ended."""
         host = self._host(url)
-        return max(host.record.rest_until, host.place.rest_until if host.place is not None else 0.0)
+        return max(host.record.delay_until, host.place.delay_until if host.place is not None else 0.0)
 
     def park(self, url: Url, now: float, waits_for: str = ROBOTS) -> None:
         """Lease only prerequisite fetches of a host until `unpark`."""
@@ -465,7 +465,7 @@ class HostControl:
 
     def _takes(self, host: Host, url: Url, now: float) -> bool:
         """Return whether a host takes another prerequisite fetch, other than its robots.txt."""
-        is_soon = host.record.rest_until - now <= PREREQUISITE_WAIT_S_MAX
+        is_soon = host.record.delay_until - now <= PREREQUISITE_WAIT_S_MAX
         return is_soon and len(host.prerequisites or ()) < PREREQUISITES_MAX and not self._is_waiting(host, url, now)
 
     def _host(self, url: Url) -> Host:
@@ -479,7 +479,7 @@ class HostControl:
     def _prolong(self, host: Host, until: float, now: float) -> None:
         """Extend a host's delay beyond that of its last request; survives the death of the process."""
         self._hosts.touch(host)
-        if until > host.record.rest_until:
-            host.record.rest_until = until
+        if until > host.record.delay_until:
+            host.record.delay_until = until
             host.contacted = True
             self._contacts.prolong(host.fingerprint, until, now)

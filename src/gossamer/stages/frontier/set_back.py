@@ -75,7 +75,7 @@ def _bring_all_back(epochs: Epochs, counts: QueueCounts, step: SetBack, travelli
 
 def _bring_back(epochs: Epochs, prefix: bytes, record: HostRecord, by_s: float) -> None:
     by = micros(by_s)
-    record.rest_until -= by_s
+    record.delay_until -= by_s
     for origin in (record.origins or {}).values():
         origin.wait_until = max(origin.wait_until - by_s, 0.0)
     if record.index_family == "sleep":

@@ -28,7 +28,7 @@ class Leases(Protocol):
     def began(self, address: str) -> None:
         """Note that a request to an address begins."""
 
-    def end(self, address: str, rest_until: float) -> None:
+    def end(self, address: str, delay_until: float) -> None:
         """Note the end of a request, and until when its address is delayed."""
 
     def leave(self, address: str) -> None:
@@ -111,12 +111,12 @@ class SiteTokens:
                 return key
         return ""
 
-    def end(self, key: str, rest_until: float) -> None:
+    def end(self, key: str, delay_until: float) -> None:
         """Release the token that `begin` took."""
         self._out[key] -= 1
         if not self._out[key]:
             del self._out[key]
-        self._leases.end(key, rest_until)
+        self._leases.end(key, delay_until)
 
     def leave(self) -> None:
         """Give up all tokens, since no host of the site is here."""

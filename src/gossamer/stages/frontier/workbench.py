@@ -66,9 +66,9 @@ class WorkbenchSize:
         """Shrink by a quarter; surplus hosts leave when they have no more URLs or a long delay."""
         self.hosts = max(1, self.hosts * 3 // 4)
 
-    def note_delay(self, rest_s: float) -> None:
+    def note_delay(self, delay_s: float) -> None:
         """Note that a request ended, and the delay of its host."""
-        self._rested_s += rest_s
+        self._rested_s += delay_s
 
     def fit(self, now: float) -> None:
         """Shrink towards the recent need, by a tenth at a time. Call this regularly."""
@@ -119,15 +119,17 @@ class Workbench:
         self._unplaced: list[Turn] = []
         self._order = count()
 
-    def place(self, address: str, fingerprint: int, rest_until: float, own: str = "", most: int = 0) -> AddressPlace:
-        """Return the place of an address; the delay of a new place ends at `rest_until`. The host `own` gets a separate
-        place with at most `most` concurrent requests, independent of other hosts there.
+    def place(self, address: str, fingerprint: int, delay_until: float, own: str = "", most: int = 0) -> AddressPlace:
+        """Return the place of an address; the delay of a new place ends at `delay_until`. The host `own` gets a place
+        for itself with at most `most` concurrent requests, independent of other hosts there.
         """
         name = f"{address} {own}" if own else address
         place = self._places.get(name)
         if place is None:
             most = most if own else self._per_address
-            place = self._places[name] = self._unused[name] = AddressPlace(name, address, fingerprint, rest_until, most)
+            place = self._places[name] = self._unused[name] = AddressPlace(
+                name, address, fingerprint, delay_until, most
+            )
         return place
 
     def at(self, address: str) -> AddressPlace | None:
@@ -139,12 +141,12 @@ class Workbench:
         place.shut = True
         place.stamp += 1
 
-    def unshut(self, address: str, rest_until: float) -> None:
-        """Give turns to the hosts at an address again, not before `rest_until`."""
+    def unshut(self, address: str, delay_until: float) -> None:
+        """Give turns to the hosts at an address again, not before `delay_until`."""
         place = self._places.get(address)
         if place is not None:
             place.shut = False
-            place.rest_until = max(place.rest_until, rest_until)
+            place.delay_until = max(place.delay_until, delay_until)
             self._offer_place(place)
 
     def reconfigure(self, per_address: int) -> None:
@@ -160,14 +162,14 @@ class Workbench:
         before, it is not known since when, so they wait from now on.
         """
         for site in self._sites.values() if delay_s > before_s else ():
-            site.rest_until = site.rest_until + delay_s - before_s if self.has_sites else now + delay_s
+            site.delay_until = site.delay_until + delay_s - before_s if self.has_sites else now + delay_s
         self.has_sites = bool(self._per_site or delay_s)
 
-    def site(self, name: str, rest_until: float) -> Site:
-        """Return a site; the delay of a new one ends at `rest_until`."""
+    def site(self, name: str, delay_until: float) -> Site:
+        """Return a site; the delay of a new one ends at `delay_until`."""
         site = self._sites.get(name)
         if site is None:
-            site = self._sites[name] = Site(name, rest_until)
+            site = self._sites[name] = Site(name, delay_until)
         return site
 
     def sites(self) -> list[Site]:
@@ -269,8 +271,8 @@ class Workbench:
             site.waiting.append((host.stamp, host))
             self._crowded[site.name] = site
             return False
-        if site.rest_until > now:
-            self.offer(host, site.rest_until)
+        if site.delay_until > now:
+            self.offer(host, site.delay_until)
             return False
         return True
 
@@ -279,9 +281,9 @@ class Workbench:
         most = self._per_site or None if site.tokens is None else site.tokens.most
         return most is not None and site.out >= most
 
-    def reopen(self, site: Site, rest_until: float) -> None:
-        """Give turns to the hosts that wait at a site, since a token has arrived; none before `rest_until`."""
-        site.rest_until = max(site.rest_until, rest_until)
+    def reopen(self, site: Site, delay_until: float) -> None:
+        """Give turns to the hosts that wait at a site, since a token has arrived; none before `delay_until`."""
+        site.delay_until = max(site.delay_until, delay_until)
         if site.waiting:
             self._call(site, CALLED_MAX)
 
@@ -292,7 +294,7 @@ class Workbench:
         """
         at_once = False
         for site in [site for site in self._crowded.values() if not self._is_full(site)]:
-            at_once |= site.rest_until <= now and self._call(site, len(site.waiting or ())) > 0
+            at_once |= site.delay_until <= now and self._call(site, len(site.waiting or ())) > 0
         return at_once
 
     def site_gate(self, site: Site) -> str:
@@ -309,7 +311,7 @@ class Workbench:
         while site.waiting and called < most:
             stamp, host = site.waiting.popleft()
             if stamp == host.stamp:
-                self.offer(host, max(site.rest_until, host.record.rest_until))
+                self.offer(host, max(site.delay_until, host.record.delay_until))
                 called += 1
         if not site.waiting:
             site.waiting = None
@@ -324,17 +326,17 @@ class Workbench:
         if place.out == place.most:
             place.stamp += 1  # Its entry is outdated; `release` adds a new one.
 
-    def release(self, place: AddressPlace, rest_until: float) -> None:
-        """Note the end of a request to an address, whose delay ends at `rest_until`."""
+    def release(self, place: AddressPlace, delay_until: float) -> None:
+        """Note the end of a request to an address, whose delay ends at `delay_until`."""
         place.out -= 1
-        place.rest_until = max(place.rest_until, rest_until)
+        place.delay_until = max(place.delay_until, delay_until)
         if place.hosts:
             self._offer_place(place)
 
-    def release_site(self, site: Site, rest_until: float) -> None:
-        """Note the end of a request to a site, whose delay ends at `rest_until`."""
+    def release_site(self, site: Site, delay_until: float) -> None:
+        """Note the end of a request to a site, whose delay ends at `delay_until`."""
         site.out -= 1
-        site.rest_until = max(site.rest_until, rest_until)
+        site.delay_until = max(site.delay_until, delay_until)
         if site.waiting:
             self._call(site, CALLED_MAX)
 
@@ -342,7 +344,7 @@ class Workbench:
         """Return the time of the next turn; None if there is none, except for hosts whose address is in use."""
         self._prune()
         instants = [heap[0][0] for heap in (self._unplaced, self._turns) if heap]
-        instants += [site.rest_until for site in self._crowded.values() if not self._is_full(site)]
+        instants += [site.delay_until for site in self._crowded.values() if not self._is_full(site)]
         return min(instants) if instants else None
 
     def _take_at(self, place: AddressPlace, now: float) -> Host | None:
@@ -409,7 +411,7 @@ class Workbench:
         # Nearly always the first entry is a host with a valid turn.
         is_host = bool(hosts) and hosts[0][2] == hosts[0][3].stamp and isinstance(hosts[0][3], Host)
         if (is_host or self._settle_first(place)) and not place.shut and (not place.most or place.out < place.most):
-            at = max(hosts[0][0], place.rest_until)
+            at = max(hosts[0][0], place.delay_until)
             turn = (at, next(self._order), place.stamp, place)
             day = int(at * DAYS_PER_S)
             if day <= self._day:
@@ -438,12 +440,12 @@ class Workbench:
 
         Return the addresses. Costs O(n) in the addresses and sites that hosts have left.
         """
-        idle = [p for p in self._unused.values() if not p.users and not p.out and p.rest_until <= now]
+        idle = [p for p in self._unused.values() if not p.users and not p.out and p.delay_until <= now]
         for place in idle:
             del self._places[place.name]
-        self._unused = {name: p for name, p in self._unused.items() if not p.users and (p.out or p.rest_until > now)}
+        self._unused = {name: p for name, p in self._unused.items() if not p.users and (p.out or p.delay_until > now)}
         left = [site for site in self._left.values() if not site.users]
-        still = [site for site in left if not (site.out or site.is_crowded or site.rest_until > now)]
+        still = [site for site in left if not (site.out or site.is_crowded or site.delay_until > now)]
         for site in still:
             del self._sites[site.name]
             if site.tokens is not None:
