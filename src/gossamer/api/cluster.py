@@ -168,23 +168,7 @@ class ClusterCrawler(BaseCrawler):
                 hear_signals_as_before()
             try:
                 save(self.config, self.directory)
-                async with asyncio.TaskGroup() as group:
-                    beside = [group.create_task(self._serve(logs))]
-                    if self._cluster.address:
-                        beside.append(group.create_task(self._watch_head()))
-                    if self.config.state.checkpoint_uri:
-                        copying = growing.keep_copies(
-                            engine, self.config, self.directory, lambda: self._is_copied, self._tell
-                        )
-                        beside.append(group.create_task(copying))
-                    if self.config.frontier.more_seeds_command:
-                        beside.append(group.create_task(self._keep_seeded()))
-                    end = await self._until_over(engine)
-                    await self._make_views()
-                    for task in beside:
-                        task.cancel()
-            except BaseExceptionGroup as errors:
-                raise errors.exceptions[0] from errors
+                end = await self._lead(engine, logs)
             finally:
                 self._calls.engine = None
                 if self._is_head_lost and not isinstance(engine, LocalEngine):
@@ -237,6 +221,27 @@ class ClusterCrawler(BaseCrawler):
         await self._task
 
     # ---- inside
+
+    async def _lead(self, engine: Engine, logs: Logs) -> End:
+        """Lead the crawl to its end beside what serves it. Of several errors the first one is raised."""
+        config = self.config
+        try:
+            async with asyncio.TaskGroup() as group:
+                beside = [group.create_task(self._serve(logs))]
+                if self._cluster.address:
+                    beside.append(group.create_task(self._watch_head()))
+                if config.state.checkpoint_uri:
+                    copying = growing.keep_copies(engine, config, self.directory, lambda: self._is_copied, self._tell)
+                    beside.append(group.create_task(copying))
+                if config.frontier.more_seeds_command:
+                    beside.append(group.create_task(self._keep_seeded()))
+                end = await self._until_over(engine)
+                await self._make_views()
+                for task in beside:
+                    task.cancel()
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
+        return end
 
     async def _serve(self, logs: Logs) -> None:
         """Answer requests on the control socket until cancelled."""

@@ -132,7 +132,7 @@ class Vault:
         if saved is None:
             self.restored = "starts from the beginning: it was lost before its first checkpoint"
             return
-        await self._checkpoints.restore(saved, self._home.directory, state, lambda _: False)
+        await self._checkpoints.restore(saved, self._home.directory, state)
         self.restored = (
             f"goes on from its checkpoint of {self._clock.now() - saved.at:.0f} s ago; what it did since is done again"
         )

@@ -193,11 +193,16 @@ class Checkpoints:
             return ""
 
     async def restore(
-        self, saved: SavedCheckpoint, directory: Path, state: Path, wanted: Wanted, deep: bool | None = None
+        self,
+        saved: SavedCheckpoint,
+        directory: Path,
+        state: Path,
+        wanted: Wanted | None = None,
+        deep: bool | None = None,
     ) -> None:
         """Copy a checkpoint's files to disk: the shard's state to `state`, journals that were open and finished files
-        whose names are `wanted` to `directory`. The store is copied last: without it the others are not valid. Unless
-        `deep` is None, the other objects are looked for, and read if it is true.
+        whose names are `wanted`, if any, to `directory`. The store is copied last: without it the others are not valid.
+        Unless `deep` is None, the other objects are looked for, and read if it is true.
 
         Raises:
             CrawlFailedError: objects that were looked for are missing, or are not what was written.
@@ -213,7 +218,7 @@ class Checkpoints:
                 target = fresh / part.name.removeprefix(STORE)
             elif part.name.startswith(STATE):
                 target = state / part.name.removeprefix(STATE)
-            elif part.grows or wanted(part.name):
+            elif part.grows or (wanted is not None and wanted(part.name)):
                 target = directory / part.name
             else:
                 if deep is not None and not await self._has(part, gate, deep=deep):
