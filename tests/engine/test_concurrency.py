@@ -246,3 +246,9 @@ def test_a_shard_follows_it_and_a_number_of_the_operator_replaces_it(tmp_path: P
         asyncio.run(scenario(ring))
         ring.counters.totals.concurrency = 90
         assert ring.shard().brakes.concurrency == 90
+
+
+def test_the_reason_of_a_number_is_what_its_experiment_showed() -> None:
+    limit = RequestLimit(50, before=100, rate=100.0, goes="down")
+    after = next_limit(limit, Window(WINDOW_S, 500, 0, 1.0, limit.most), AUTO_MAX, WINDOW_S)
+    assert (after.most, after.why) == (100, "fewer brought less")

@@ -266,3 +266,20 @@ def test_what_is_cancelled_before_it_was_read_stays_queued(tmp_path: Path, place
         assert [ring.outcomes.get(host, "") for host in HOSTS[:3]].count("fetched") == 3 - pending
         assert ring.frontier.counts.pending == pending
         assert ring.adds_up()
+
+
+def test_a_page_that_may_take_long_parks_its_host_while_another_has_the_line(tmp_path: Path) -> None:
+    with Ring(tmp_path) as ring:
+        ring.seed(HOSTS[0])
+        documents = ring.pipeline.documents
+
+        async def wait() -> int:
+            async with documents._line:
+                waiting = asyncio.create_task(documents.turn(url_of(HOSTS[0])))
+                await asyncio.sleep(0)
+                parked = documents.parked
+            await waiting
+            return parked
+
+        assert ring.run(wait()) == 1
+        assert documents.parked == 0

@@ -14,12 +14,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from gossamer.engine.outcomes import SITEMAP_GATHER_S
+from gossamer.engine.stages import BatchEnding
 from gossamer.features.requests import Requests, read_requests
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.pages import Findings
 from gossamer.model.visits import Failure, Located, Reply, Request
 from gossamer.stages.fetch.options import FetchOptions
 from gossamer.stages.fetch.transfer import OTHERS_SHARE
+from gossamer.stages.frontier.priority import BreadthFirst
 from gossamer.stages.process.chain import ModuleError, Processed
 from gossamer.testing import FixedResolver, page, reply
 from gossamer.url.url import Url
@@ -868,3 +871,39 @@ def test_a_link_that_was_let_in_is_judged_again_only_by_a_shorter_path(tmp_path:
         ring.pipeline.discovery.discover([seed])
         ring.pipeline.discovery.discover([seed])
         assert judged[-2:] == [(2, 1), (2, 1)]
+
+
+@pytest.mark.parametrize("is_final", [True, False])
+def test_a_url_that_was_queued_again_is_dropped_once_it_is_concluded(tmp_path: Path, is_final: bool) -> None:
+    """Where links count, a more urgent level queues a URL a second time."""
+    with Ring(tmp_path, {ROOT: page()}) as ring:
+        ring.crawl(ROOT)
+        url = url_of(ROOT)
+        ring.history.put(url, msgspec.structs.replace(ring.history.get(url), final=is_final))
+        ring.pipeline.discovery.counts_links = True
+        ring.frontier.add(Link(url, "seed", 0), 0, ring.clock.now())
+        asyncio.run(ring.turns())
+        assert len(ring.rows) == (1 if is_final else 2)
+
+
+def test_a_seed_by_a_shorter_path_counts_as_fetched_also_where_the_scope_does_not_grow(tmp_path: Path) -> None:
+    with Ring(tmp_path, {ROOT: page("/a"), f"{ROOT}a": page()}) as ring:
+        ring.crawl(ROOT)
+        ring.memory.pending_scope.grows = False
+        for address, fetched in [(f"{ROOT}b", False), (f"{ROOT}a", True)]:
+            ring.counters.totals.seeds.any_fetched = False
+            ring.seed(address)
+            assert ring.counters.totals.seeds.any_fetched == fetched
+
+
+def test_a_sitemap_that_another_host_names_is_read_again_after_a_while(tmp_path: Path) -> None:
+    with Ring(tmp_path) as ring:
+        at: list[float] = []
+
+        class Ending(BatchEnding):
+            def visit_again(self, link: Link, now: float, not_before: float) -> None:
+                at.append(not_before - now)
+
+        ring.joined(ending=Ending(ring.urls, ring.chain, ring.frontier, BreadthFirst()))
+        ring.pipeline._outcomes.read_again([Link(url_of(f"{ROOT}sitemap.xml"), "sitemap", 0)], ring.clock.now())
+        assert at == [SITEMAP_GATHER_S]

@@ -53,6 +53,7 @@ def test_it_ends_when_nothing_is_left_and_everything_is_committed(tmp_path: Path
         assert asyncio.run(shard.run()) == "finished"
         assert shard.state == "finished"
         assert ring.counters.totals.pages == 51
+        assert ring.counters.totals.media_types == {"text/html": 51}
         assert ring.epochs.size == 0
         assert ring.archive.cut_at[-1] == 51
 
@@ -394,7 +395,9 @@ def test_a_stop_before_the_start_fetches_nothing(tmp_path: Path) -> None:
     with ring_of(tmp_path, star(3)) as ring:
         ring.seed(ROOT)
         shard = ring.shard()
+        assert not shard.nothing_to_do, "a URL waits, though no request is under way"
         shard.stop()
+        assert shard.state == "starting"
         assert asyncio.run(shard.run()) == "stopped"
         assert not ring.web.requests
 

@@ -154,7 +154,26 @@ def test_of_very_many_addresses_some_are_kept() -> None:
             resolver = DnsResolver(options, FakeClock(), told.append)
             assert len(located(await resolver.resolve("a.test")).addresses) == 16
             assert told[0].body.count(b"\tIN\tA\t") == 28
+            assert told[0].status == 1
             await resolver.close()
+
+    asyncio.run(main())
+
+
+def test_what_is_archived_skips_records_of_other_types() -> None:
+    def answer(query: bytes, question: bytes) -> bytes:
+        records = [(16, b"\x02hi"), (1, bytes((9, 9, 9, 9)))]
+        packed = [b"\xc0\x0c" + struct.pack(">HHIH", kind, 1, 300, len(data)) + data for kind, data in records]
+        return query[:2] + struct.pack(">HHHHH", 0x8180, 1, len(packed), 0, 0) + question + b"".join(packed)
+
+    async def main() -> None:
+        archived: list[Reply] = []
+        async with answerer(Zone(raw={"a.test": answer})) as zone:
+            options = ResolveOptions(servers=(zone.server,), family="ipv4", tries=1)
+            resolver = DnsResolver(options, FakeClock(), archived.append)
+            assert located(await resolver.resolve("a.test")).addresses == ("9.9.9.9",)
+            await resolver.close()
+        assert archived[0].body.splitlines()[1:] == [b"a.test.\t300\tIN\tA\t9.9.9.9"]
 
     asyncio.run(main())
 
