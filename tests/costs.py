@@ -39,8 +39,8 @@ def costs(reports: Iterable[pytest.TestReport]) -> Iterator[str]:
     if not spent:
         return
     yield f"{sum(seconds for seconds, _ in spent):.0f} s of {len(spent)} tests, without their fixtures"
-    dear = [(seconds, one) for seconds, one in spent if seconds > bound_s(one.keywords)]
-    for seconds, one in sorted(dear, key=lambda pair: pair[0], reverse=True)[:SHOWN_MAX]:
+    costly = [(seconds, one) for seconds, one in spent if seconds > bound_s(one.keywords)]
+    for seconds, one in sorted(costly, key=lambda pair: pair[0], reverse=True)[:SHOWN_MAX]:
         mark = "heavy" if bound_s(one.keywords) == LIGHT_S_MAX else "long"
         yield f"{seconds:.1f} s, not marked {mark}: {one.nodeid}"
 
