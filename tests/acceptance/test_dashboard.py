@@ -533,8 +533,9 @@ def test_an_archived_page_is_shown_and_does_nothing(archives: Served, web: Endle
     frame = page.frame_locator("#replay iframe")
     frame.locator("button", has_text="send").click()
     frame.locator("a", has_text="leave").click()
+    expect(frame.locator("p", has_text="number 2.")).to_be_visible()  # In its own frame, not on top.
     frame.locator("a", has_text="more").first.click()
-    expect(frame.locator("p", has_text="number 2.")).to_be_visible()
+    expect(frame.locator("p", has_text="number 3.")).to_be_visible()
     expect(frame.locator("p").first).to_have_text("This page leads to another one.")
     frame.locator("a", has_text="outside").click()
     expect(frame.locator("h1")).to_have_text("This page is not in the archive.")
