@@ -15,11 +15,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent / "src" / "gossamer"
 FEATURES = {
-    "features of a visit": ("features",),
+    "features of a visit": ("features", "api.identity"),
     "several shards": (
         "cluster",
         "api.cluster",
         "api.cluster_queries",
+        "api.engine",
+        "api.following",
         "api.growing",
         "api.member",
         "api.shards",
@@ -29,7 +31,18 @@ FEATURES = {
         "assembly.scaling",
         "cli.job",
     ),
-    "results": ("results", "api.search", "cli.exporting", "cli.segment"),
+    "results": (
+        "results",
+        "api.checking",
+        "api.extracting",
+        "api.maintenance",
+        "api.reading",
+        "api.search",
+        "api.shares",
+        "api.views",
+        "cli.exporting",
+        "cli.segment",
+    ),
     "the laboratory": ("lab", "testing", "cli.demo", "cli.simulating"),
     "the dashboard and server": ("console", "cli.serving"),
 }

@@ -9,9 +9,9 @@ import msgspec
 
 from gossamer.api.given import directory_of
 from gossamer.api.setting import no_trap, release
-from gossamer.api.shards import hold_stopped, require_here
+from gossamer.api.shards import hold_stopped
 from gossamer.assembly.building import assemble
-from gossamer.assembly.home import homes, lock_directory
+from gossamer.assembly.home import Home, homes, lock_directory
 from gossamer.assembly.integrity import accept_loss
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError, Damage
@@ -126,7 +126,7 @@ async def _release_of(directory: Path, name: str) -> dict[str, object]:
     with hold_stopped(directory) if shards > 1 else nullcontext():
         for number in range(shards):
             if shards > 1:
-                require_here(directory, number, shards)
+                Home(directory, number, shards).require_here()
             shard = assemble(config, directory, shard=number, shards=shards)
             try:
                 released = await release(shard.ring, name, shard.controls.telemetry.clock)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from gossamer.assembly.home import Home, homes, lock_directory
+from gossamer.assembly.home import homes, lock_directory
 from gossamer.assembly.revisits import may_be_called_back
 from gossamer.assembly.schemes import namer_for
 from gossamer.cluster.partitions import PartitionMap
@@ -85,15 +85,6 @@ def owner_of(config: Config, directory: Path, url: str) -> int:
     """Return the shard that has a URL; 0 for a text that is not a URL."""
     named = namer_for(config).name_typed(url)
     return map_of(config, directory).owner(named.partition) if named is not None else 0
-
-
-def require_here(directory: Path, shard: int, shards: int) -> None:
-    """Raise ConfigError when a shard's state is not in the crawl's directory."""
-    if not Home(directory, shard, shards).is_there:
-        raise ConfigError(
-            f"the state of shard {shard} is not in {directory} but on the machine it ran on, or in its checkpoints; "
-            f"`gossamer resume {shell_word(directory)}` goes on from them"
-        )
 
 
 def require_states(config: Config, directory: Path) -> None:

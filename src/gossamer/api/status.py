@@ -13,8 +13,8 @@ from msgspec import UNSET, UnsetType
 
 from gossamer.api.given import directory_of
 from gossamer.api.setting import changes_of
-from gossamer.api.shards import hold_stopped, last_status, owner_of, require_here
-from gossamer.assembly.home import homes
+from gossamer.api.shards import hold_stopped, last_status, owner_of
+from gossamer.assembly.home import Home, homes
 from gossamer.assembly.integrity import half_forgotten, view_losses
 from gossamer.assembly.parts import budget_of
 from gossamer.assembly.ring import CrawlRing
@@ -319,7 +319,7 @@ def why_of(directory: str | Path, url: str) -> dict[str, object]:
         return _why_of(config, directory, 0, url)
     with hold_stopped(directory):
         shard = owner_of(config, directory, url)
-        require_here(directory, shard, shards)
+        Home(directory, shard, shards).require_here()
         return {**_why_of(config, directory, shard, url), "shard": shard}
 
 

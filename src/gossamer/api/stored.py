@@ -4,8 +4,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from gossamer.api.given import directory_of
-from gossamer.api.shards import require_here
-from gossamer.assembly.home import homes
+from gossamer.assembly.home import Home, homes
 from gossamer.assembly.schemes import namer_for
 from gossamer.assembly.sessions import netscape_file
 from gossamer.assembly.stopped import open_stopped
@@ -43,7 +42,7 @@ def sample_of(directory: str | Path, size: int, seed: int | None = None) -> list
     with ExitStack() as undo:
         opened = []
         for shard in range(shards):
-            require_here(directory, shard, shards)
+            Home(directory, shard, shards).require_here()
             opened.append(undo.enter_context(closing(open_stopped(config, directory, shard, shards))))
         namer = namer_for(config)
         epochs = [Epochs(one.store) for one in opened]

@@ -284,7 +284,8 @@ def _count(
     """Let status and tables read what the parts of a shard count."""
     counters.pending = lambda: frontier.counts.pending
     counters.dns_and_caches = partial(counters_of, (*parts, counters))
-    kept.committer.measure = measuring(counters.dns_and_caches, frontier, schedule)
+    count_due = schedule.state.due.before if schedule is not None else None
+    kept.committer.measure = measuring(counters.dns_and_caches, frontier, count_due)
 
 
 def _note_orders(loop: CrawlLoop, slots: ShardSlots) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
-from gossamer.model.words import says_in_use
+from gossamer.model.words import says_in_use, shell_word
 from gossamer.state.journals import Journals
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
@@ -63,6 +63,14 @@ class Home(msgspec.Struct, frozen=True):
     def is_there(self) -> bool:
         """Whether its store is here: the shard has started, and on this machine."""
         return (self.store / "CURRENT").exists()
+
+    def require_here(self) -> None:
+        """Raise ConfigError when the shard's state is not in the crawl's directory."""
+        if not self.is_there:
+            raise ConfigError(
+                f"the state of shard {self.shard} is not in {self.directory} but on the machine it ran on, or in its "
+                f"checkpoints; `gossamer resume {shell_word(self.directory)}` goes on from them"
+            )
 
     def require_state(self) -> None:
         """Raise ConfigError if the shard's store is missing but its output files exist: a new store would give new

@@ -13,7 +13,6 @@ from gossamer.config import Config
 from gossamer.engine.commit import Committer
 from gossamer.engine.counters import Telemetry
 from gossamer.engine.watchdogs import Brakes, Resources, Watchdogs
-from gossamer.features.revisit.schedule import Schedule
 from gossamer.model.counters import Counters
 from gossamer.model.pages import EpochRow
 from gossamer.stages.frontier.frontier import Frontier
@@ -61,7 +60,7 @@ def counters_of(stages: Iterable[object]) -> Counters:
 
 
 def measuring(
-    counters: Callable[[], Counters], frontier: Frontier, schedule: Schedule | None
+    counters: Callable[[], Counters], frontier: Frontier, count_due: Callable[[float], int] | None
 ) -> Callable[[EpochRow], EpochRow]:
     """Return what completes the row of a commit, in some microseconds; with revisits, by a pass over the calendar."""
     before = Counters()
@@ -72,7 +71,7 @@ def measuring(
         came = now.since(before)
         before = now
         queue = frontier.counts
-        due = schedule.state.due.before(row.committed_at) if schedule is not None else 0
+        due = count_due(row.committed_at) if count_due is not None else 0
         return msgspec.structs.replace(row, queued=queue.pending, hosts_with_work=queue.working, due=due, counters=came)
 
     return measure
