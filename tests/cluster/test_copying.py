@@ -18,7 +18,7 @@ from gossamer.features.logins.logins import FormLogins
 from gossamer.model.links import Prerequisite
 from gossamer.model.visits import Reply
 from gossamer.stages.frontier.options import politeness
-from gossamer.state.contacts import Rest
+from gossamer.state.contacts import Delay
 from gossamer.state.schema import FAMILIES, partition_range
 from gossamer.testing.fakes import FakeClock
 from gossamer.url.site import PARTITIONS
@@ -265,7 +265,7 @@ def test_a_host_that_a_lost_epoch_found_and_requested_waits_where_it_moves(tmp_p
         discover(shards[giver], 0, 1)
         lease = shards[giver].ring.frontier.select(clock.now())
         assert lease is not None
-        shards[giver].kept.storage.contacts.begin(lease.host.fingerprint, 8, clock.now(), Rest(40.0, 0.0, 60.0))
+        shards[giver].kept.storage.contacts.begin(lease.host.fingerprint, 8, clock.now(), Delay(40.0, 0.0, 60.0))
         await shards[giver].close()  # Its request goes on, and nothing was committed.
         shards[giver] = opened(giver)
         clock.advance(10.0)
@@ -303,7 +303,7 @@ def test_partitions_stay_while_a_host_may_wait_of_which_nothing_is_known(tmp_pat
         assert shard.membership is not None
         partition = next(one for one in range(PARTITIONS) if owner(one) == 0)
         orders = Orders(shards=2, moves=[Move(1, partition, partition + 1, 0, 1)])
-        longest_s = politeness(config.politeness).longest_rest_s(None)
+        longest_s = politeness(config.politeness).longest_delay_s(None)
         for wait_s, is_given in ((0.0, False), (longest_s - 1.0, False), (1.0, True)):
             clock.advance(wait_s)
             shard.membership.obey(orders)
