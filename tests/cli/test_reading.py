@@ -330,7 +330,7 @@ def test_a_directory_whose_name_is_no_text_is_one_line(run: Real, tmp_path: Path
     assert err.count("\n") == 1
 
 
-STRAYS = ("._{}", "{} (1)", "{} - Copy", "{} 2")
+STRAYS = ("._{}", "{} (1)", "{} (conflicted copy)")
 """Names that macOS, file managers and sync programs give to files beside the true ones, before the ending."""
 
 

@@ -369,7 +369,6 @@ class ClusterCrawler(BaseCrawler):
         return max(options.start_s_max, options.head_s_max) if is_abrupt else options.start_s_max
 
     async def _start_departed(self, engine: Engine, departed: Iterable[tuple[int, str]]) -> None:
-        """Start departed shards again, on another machine."""
         if isinstance(engine, LocalEngine):
             return
         for shard, machine in departed:

@@ -67,7 +67,6 @@ class ClusterQueries:
         return recent_of_all(found, request.after, request.most)
 
     def _answering(self) -> list[int]:
-        """Return the shards that are not silent."""
         known = cast("list[dict[str, object]]", self._status().get("shards", []))
         silent = {one["shard"] for one in known if "heard_s" in one}
         return [shard for shard in every_shard(self._config()) if shard not in silent]

@@ -131,7 +131,8 @@ def in_python(text: str) -> str:
 def _argument(match: re.Match[str]) -> str:
     key = match[1] or match[3]
     if key:
-        return f'settings={{"{key}": {_literal(match[2] or match[4])}}}'
+        value = match[2] or match[4]
+        return f'settings={{"{key}": {value.title() if value in ("true", "false") else value}}}'
     if match[0][0] != "-":
         return match[0]
     option = match[5] or "output"
@@ -145,11 +146,6 @@ def _argument(match: re.Match[str]) -> str:
             value = word if word.isupper() or word.isdecimal() else f'"{word}"'
             return f'settings={{"{flag.key}": {value}}}' if option == "seeds" else f"{shown}={value}"
     return " ".join(filter(None, (shown, word)))
-
-
-def _literal(value: str) -> str:
-    """Return a value of TOML as Python writes it."""
-    return {"true": "True", "false": "False"}.get(value, value)
 
 
 def require_config(given: object) -> None:

@@ -183,7 +183,6 @@ def finish_scaling(directory: str | Path) -> bool:
 
 
 def _local(directory: Path) -> Config:
-    """Return the configuration of a crawl that has its state here."""
     stored = directory / "crawl.toml"
     if not stored.exists():
         raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")

@@ -173,7 +173,6 @@ class ClusterMember(Crawler):
         os._exit(FAILED)  # The parent is gone, so this process ends too.
 
     def _on_look(self, look: Look) -> dict[str, object]:
-        """Follow a round's orders, and return the status."""
         now = self._clock.now()
         shard = self._shard
         if look.granted is not None:

@@ -107,7 +107,6 @@ class Seeding:
         return (seed_url(text, self._schemes) for text in self._config.seeds.urls)
 
     async def _add_requests(self, requests: Requests) -> None:
-        """Add the requests of a list."""
         for text, request in self._read_requests():
             url = self._ring.urls.namer.name(text)
             if url is None:

@@ -234,7 +234,6 @@ def _export_to(work: ExportFolder, order: ShareOrder, config: Config, address: s
 
 
 def _export(order: ShareOrder, place: str, config: Config, address: str, progress: Progress) -> Exported:
-    """Make the missing parts of an export at `place`."""
     store = _store_at(config, place)
     parts = asyncio.run(_finished_parts(store, order))
     is_resumed = bool(parts)
@@ -319,7 +318,6 @@ def _folder_at(place: str) -> Path:
 
 
 def _is_wanted(order: ShareOrder, share: Share, name: str) -> bool:
-    """Say whether a share is made of a file of the crawl."""
     table, _, file = name.rpartition("/")
     if order.to == INDEX:  # Links on other shards have anchor texts of its pages.
         return table in ("pages", "links")

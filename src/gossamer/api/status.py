@@ -149,7 +149,6 @@ def running_status(shard: Shard, *, detail: bool = False, sandbox: SandboxState 
 
 
 def _health(shard: Shard) -> ShardHealth:
-    """Return the health of one shard."""
     committer = shard.kept.committer
     watchdogs = shard.controls.watchdogs
     now = shard.controls.telemetry.clock.now()
@@ -240,7 +239,6 @@ def links_held_by(url_seen: UrlSeen) -> int | UnsetType:
 
 
 def _tell_damage(status: Status, lost: Sequence[Damage], directory: Path) -> None:
-    """Add to a status the files that are missing or cut short."""
     found = [*lost, *view_losses(directory)]
     if not found:
         return

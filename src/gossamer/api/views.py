@@ -106,7 +106,6 @@ def export_of(
 
 
 def _earlier(directory: Path) -> ExportedCrawl | Path:
-    """Return a crawl, or the directory of an export."""
     return crawl_in(directory) if (directory / "crawl.toml").exists() else directory
 
 

@@ -176,7 +176,6 @@ def _write_unfinished(directory: Path, folder: Path) -> str:
 
 
 def _status(directory: Path) -> tuple[StatusFields, bool]:
-    """Return a crawl's status, and whether it runs."""
     if (running := _running_status(directory)) is not None:
         return running, True
     try:

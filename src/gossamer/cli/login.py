@@ -106,7 +106,6 @@ def _require_free(port: int) -> None:
 
 
 def _require_login(site: str, cookies: list[dict[str, Any]], pages: list[ShownPage]) -> None:
-    """Raise ConfigError if the browser was closed without a login."""
     if any(page.passwords == 1 for page in pages):
         [asking, *_] = [page.url for page in pages if page.passwords == 1]
         raise ConfigError(

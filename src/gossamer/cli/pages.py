@@ -159,7 +159,6 @@ def _search(directory: Path, query: str, *, limit: int, host: str, site: str, la
 
 
 def _build_index(directory: Path, uri: str, cluster: str, sets: tuple[str, ...], *, quiet: bool) -> None:
-    """Build the full-text index of a crawl."""
     require("tantivy", "search")
     from gossamer.api.search import build_index_of
     from gossamer.api.shares import build_index_in_store, build_index_on_cluster

@@ -204,7 +204,6 @@ def _is_interrupted(directory: Path) -> bool:
 
 
 def _words(options: Mapping[str, object]) -> list[str]:
-    """Return options as they are typed."""
     words: list[str] = []
     for flag in FLAGS:
         value = options.get(flag.name)

@@ -146,7 +146,6 @@ def _texts(value: object) -> list[str]:
 
 
 def _files_in_rules(config: Config) -> Iterator[str]:
-    """Yield the files that hold credentials and certificates."""
     values = [config.fetch.proxy, config.proxies.urls, config.fetch.headers, config.request.rules, config.login.rules]
     waiting: list[tuple[str, object]] = [("", value) for value in values]
     while waiting:

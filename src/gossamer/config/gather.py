@@ -130,7 +130,6 @@ def reopen_text(
 
 
 def _read_values(text: str, file: Path) -> tuple[Values, dict[str, str]]:
-    """Return the values of a file, and their places in it."""
     values: Values = {}
     origins: dict[str, str] = {}
     new = _flatten(_parse(text, file))
@@ -436,7 +435,6 @@ def _parse_assignment(text: str) -> Values:
 
 
 def _takes_text(key: str) -> bool:
-    """Say whether a key takes a text, or one of several, and nothing else."""
     section, _, name = key.partition(".")
     known = keys_of(sections()[section]) if section in sections() else {}
     return name in known and (known[name].type is str or bool(known[name].choices))

@@ -84,7 +84,6 @@ def _unknown(path: Sequence[str]) -> str:
 
 
 def _nearest_inside(path: Sequence[str]) -> str:
-    """Return a hint for a key of a table inside a section."""
     section = sections().get(path[0])
     if section is None:
         return ""

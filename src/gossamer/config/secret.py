@@ -73,8 +73,6 @@ def login_rules(config: Config) -> dict[str, LoginRule]:
 
 
 def _reveal_rule(rule: RequestRule, key: str) -> RequestRule:
-    """Return a rule with the secrets that it refers to."""
-
     def read(value: object, name: str) -> object:
         match value:
             case str():
@@ -123,7 +121,6 @@ def _redact_rule(value: object) -> object:
 
 
 def _plain(value: object) -> object:
-    """Return a table as it was written."""
     return to_table(value) if isinstance(value, Section) else value
 
 

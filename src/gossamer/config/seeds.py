@@ -173,7 +173,6 @@ def _is_file(text: str) -> bool:
 
 
 def _has_segments(seeds: SeedsOptions) -> bool:
-    """Check the sources of segments, and say whether there are any."""
     for name in seeds.segments:
         if not Path(name).is_file():
             raise ConfigError(f"there is no segment {name}; `gossamer segment build` makes one")

@@ -485,7 +485,6 @@ class Fleet:
         await self._keep(name, entry)
 
     async def _one_life(self, name: str, entry: _Entry, arguments: tuple[str, ...]) -> int | None:
-        """Run a process to its end, and return its status."""
         await self._keep(name, entry)
         environment = child_environment()
         with self.folder.complaint_file(name).open("wb") as complaints:
@@ -517,7 +516,6 @@ class Fleet:
         return 0 if how in ENDED_BY_ITSELF or (ran and how) else None
 
     def _signal(self, entry: _Entry) -> None:
-        """End a crawl in any state."""
         wish = entry.wish
         with suppress(ProcessLookupError):
             if entry.process is not None and entry.process.returncode is None:

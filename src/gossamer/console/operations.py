@@ -113,7 +113,6 @@ def _route(path: str, by_method: Mapping[str, Operation], bounds: Bounds, under_
 
 
 async def _fields(request: Request, operation: Operation, bounds: Bounds) -> Fields:
-    """Return the fields of a request, checked."""
     if operation.method == "GET":
         pairs = request.query_params.multi_items()
         fields: Fields = dict(pairs)

@@ -303,7 +303,6 @@ class Pipeline:
         self._ring.answer(prerequisite, body, result, self._clock.now())
 
     def _look_into_sitemaps(self, origin: Url) -> None:
-        """Discover the sitemaps in an origin's robots.txt."""
         stages = self.stages
         now = self._clock.now()
         if stages.chain.is_elsewhere(origin) or not stages.roots.touches(origin):

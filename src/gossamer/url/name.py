@@ -201,7 +201,6 @@ class Namer:
 
 @lru_cache(maxsize=ORIGINS_MAX)
 def _port(origin: str) -> tuple[str, int | None]:
-    """Return the scheme of an origin, and its explicit port or None."""
     scheme, _, authority = origin.partition("://")
     port = split_authority(authority)[2]
     return scheme, int(port) if port else None

@@ -190,7 +190,6 @@ class ServedConnection(asyncio.Protocol):
         return b"Retry-After: %d\r\n" % answer.retry_after_s
 
     def _finish_with(self, fields: bytes, body: bytes) -> None:
-        """Write the answer's head with further fields, then its body."""
         asked = self._asked
         assert asked is not None
         if self._closing or not asked.keeps_alive:

@@ -94,7 +94,6 @@ def _causes(causes: Sequence[Cause]) -> str:
 
 
 def _cause(cause: Cause) -> str:
-    """Return a cause with its address as a link."""
     if cause.common == "one":
         pages = cause.faults[0].pages if cause.kind in OF_LINKS else []
         return f"{_link(cause.place)}{f', on {_link(pages[0])}' if pages else ''}"

@@ -190,7 +190,6 @@ class _Reading:
         self._bytes += len(written.text) + len(written.markdown)
 
     def _cut(self, position: int) -> None:
-        """Write the buffered texts as one part, and note it."""
         step = self._step
         if self._rows:
             columns = [column_of([row[field.name] for row in self._rows], field.type) for field in self._schema]

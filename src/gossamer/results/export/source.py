@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gossamer.model.errors import ConfigError, DamagedError
-from gossamer.model.product import TABLE_FILES
 from gossamer.results.export.work import ExportPiece
 from gossamer.stages.archive.schema import ITEMS, TABLES, column_of, fit_batch, unify_schemas
 from gossamer.state.sums import crc_of
@@ -51,7 +50,7 @@ def literal(text: object) -> str:
 
 
 def pieces_of(
-    folder: Path, recorded: Mapping[str, int | None] | None = None, pattern: str = TABLE_FILES
+    folder: Path, recorded: Mapping[str, int | None] | None = None, pattern: str = "[!.]*.parquet"
 ) -> list[ExportPiece]:
     """Return the finished Parquet files of a table, by name. `recorded` has the CRC-32 of each, by its name in the
     crawl's directory: a file is read once to compare it, about 0.1 ms a MB.
@@ -61,6 +60,8 @@ def pieces_of(
     """
     found = []
     for path in sorted(folder.glob(pattern)):
+        if path.stem.endswith(")"):  # As TABLE_FILES, where a name may have one character.
+            continue
         table = f"{ITEMS}{folder.name}" if folder.parent.name + "/" == ITEMS else folder.name
         crc = (recorded or {}).get(f"{table}/{path.name}")
         if crc is not None and crc_of(path) != crc:

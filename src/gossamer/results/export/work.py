@@ -303,7 +303,6 @@ def _existing_target_error(target: Path, order: ExportOrder) -> ConfigError:
 
 
 def _standing(target: Path) -> str:
-    """Describe an existing target, for messages."""
     if not target.exists():
         return "a link that leads nowhere"
     status = target.stat()

@@ -343,7 +343,6 @@ def _finish(config: Config, directory: Path, plan: ForgetPlan) -> None:
 
 
 def _lists(config: Config, directory: Path) -> list[Path]:
-    """Return a crawl's own list, and the one that it shares."""
     own = directory / FORGOTTEN
     shared = config.scope.forgotten_file
     return [own, Path(shared)] if shared and Path(shared).resolve() != own.resolve() else [own]

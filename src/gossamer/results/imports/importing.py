@@ -178,7 +178,6 @@ class Importer:
         self._progresses.changed.add(progress.number)
 
     def _pages_of(self, source: Source) -> dict[str, ListedPage]:
-        """Return the pages that the package of a source lists."""
         if self._listed[0] != source.place:
             self._listed = (source.place, listed_pages(source, self._room, self._texts))
         return self._listed[1]

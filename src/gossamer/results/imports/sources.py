@@ -143,7 +143,6 @@ def _paths(name: str) -> Iterator[str]:
 
 
 def _look_up(place: str, store: ArchiveOptions) -> list[Source]:
-    """Look at a file of a list, which may be gone."""
     gone = [Source(0, place, place, 0, "", fault="is not there")]
     try:
         if "://" not in place:

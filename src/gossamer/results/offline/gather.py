@@ -205,7 +205,6 @@ def _flags(build: Build, batch: pa.RecordBatch, link_types: pa.Array) -> npt.NDA
 
 
 def _copies(build: Build, batch: pa.RecordBatch) -> Mask:
-    """Say which pages are copies of others of the same host."""
     originals = values_of(decode(batch["duplicate_of"]).fill_null(""))
     copies = np.zeros(batch.num_rows, bool)
     places = [place for place, text in enumerate(originals) if text]

@@ -151,7 +151,6 @@ class _TextReading:
             rows = rows[held:]
 
     def _batch(self, region: int, row: int) -> tuple[int, pa.RecordBatch]:
-        """Return the batch that has a row of a region."""
         if region not in self._streams:
             self._streams[region] = self._stream(region, row)
             self._batches[region] = next(self._streams[region])

@@ -127,6 +127,5 @@ class BuildFolder(WorkFolder):
 
 
 def _options_of(order: str) -> str:
-    """Return the words of an order that are not empty."""
     words = msgspec.json.decode(order)
     return ", ".join(f"{name} {value}" for name, value in words.items() if value)[:300]

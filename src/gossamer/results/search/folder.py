@@ -110,7 +110,6 @@ def _is_kept(directory: Path) -> bool:
 
 
 def _newest(files: Iterable[str]) -> dict[int, tuple[int, int]]:
-    """Return the incarnation and number of the newest file of each shard."""
     found = sorted(tuple(map(int, match.groups())) for name in files if (match := _PAGES.match(name)))
     return {shard: (incarnation, number) for shard, incarnation, number in found}
 

@@ -127,7 +127,6 @@ class QueryMatcher:
         return Query.regex_phrase_query(self._schema, field, list(patterns), atom.slop)
 
     def _terms(self, atom: QueryAtom, name: str, terms: Sequence[str]) -> Query:
-        """Return the query for terms in a row, in one field."""
         field = self._fields[name]
         if not self._is_loose:
             terms = _SIMPLE.analyze(atom.text)
@@ -188,7 +187,6 @@ def _letters() -> dict[str, str]:
 
 
 def _pattern(term: str) -> str:
-    """Return a pattern for a term with any accents."""
     letters = _letters()
     plain = fold(term)
     return "".join(f"[{one}{letters[one]}]" if one in letters else re.escape(one) for one in plain)

@@ -93,7 +93,6 @@ class QueryParser:
         return QueryGroup(tuple(parts))
 
     def _parts(self, token: re.Match[str], depth: int) -> Iterator[QueryAtom | QueryGroup]:
-        """Yield the parts that a token stands for."""
         field = (token["field"] or "").removesuffix(":")
         known = field.lower()
         written = token[0].removeprefix(token["sign"] or "")

@@ -326,7 +326,6 @@ class HttpModule:
         return found
 
     def _tolerant_ones(self, transfers: Transfers, kind: type[Transfer]) -> Transfers:
-        """Return the tolerant transfers for the route of others."""
         route = next((route for route, known in self._by_route.items() if known is transfers), None)
         found = self._tolerant.get((route, kind))
         if found is None:

@@ -161,7 +161,6 @@ class RandomWalk(Strategy):
             self._idle.append(walker)
 
     def _step(self, walker: Walker, now: float) -> None:
-        """Take a step."""
         counts = self._walked.counts
         counts.steps += 1
         walker.steps += 1

@@ -360,7 +360,6 @@ class Workbench:
         return None
 
     def _line_up(self, place: AddressPlace, site: str, turn: Turn) -> None:
-        """Add a host's turn to the line of its site."""
         if place.lines is None:
             place.lines = {}
         line = place.lines.get(site)

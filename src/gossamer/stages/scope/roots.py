@@ -292,7 +292,6 @@ def directory_of(text: str) -> str:
 
 
 def _path_start(text: str) -> tuple[str, str]:
-    """Return authority and path."""
     rest = text.partition("#")[0].partition("?")[0]
     authority, slash, path = rest[rest.index("://") + 3 :].partition("/")
     return authority, slash + path

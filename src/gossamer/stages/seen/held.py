@@ -256,7 +256,6 @@ def without(value: bytes, has: Callable[[str], bool]) -> bytes:
 
 
 def _links(part: HeldPart, places: Sequence[int], name: NameUrl) -> Iterator[Link]:
-    """Yield the links at sorted places of a part."""
     at = start = 0
     for links, page in zip(part.counts, part.pages, strict=True):
         first = at
