@@ -118,7 +118,7 @@ _NAMES = {flag.option: flag.name for flag in FLAGS} | {"set": "settings"}
 _WORDS = frozenset(("batch", "continuous", "offline", "prefix", "host", "domain", "never", "always"))
 _TYPED = re.compile(
     r"`[^`]*+`|\bgossamer [a-z][^;,)]*+|--set (?:'([\w.]++)=([^']++)'|([\w.]++)=([^\s;,)]++))"
-    r"|(?:--([a-z][a-z-]*+)|(?<!\S)-o)(?: (?!-)([^\s;,)]++))?+"
+    r"|(?:--([a-z][a-z-]*+)|(?<!\S)-o)(?: (?!-)([^\s;,)]++))?"
 )
 """Matches a command, which stays; a key with its value; or an option, with the word behind it."""
 

@@ -184,7 +184,6 @@ class PartitionMoves:
             self._ring.pipeline.prerequisites.answer(prerequisite, b"", refused, now)
 
     def _list(self, copy: Copy, cursor: Cursor) -> None:
-        """List more of the seen URLs, as keys that move."""
         assert self._listing is not None
         move = copy.move
         copy.unlisted = self._listing.list_known(move.first, move.end, cursor, self.step_keys_max, self._urls_of)
@@ -239,7 +238,6 @@ class PartitionMoves:
                 self._send(copy, number, self._travelling(family, pairs, now))
 
     def _give(self, copy: Copy, now: float) -> None:
-        """Delete the keys here, and end the copy."""
         move = copy.move
         revisits = b""
         if self._revisits is not None and copy.sums is not None:

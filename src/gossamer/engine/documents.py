@@ -231,7 +231,6 @@ class DocumentReader:
                 self._caught(page.lease, error)
 
     def _examining(self, url: Url, reply: Reply, link_type: str) -> Generator[None, None, Examined]:
-        """Examine a document in this process, from the first slice on."""
         stages = self._stages
         examine = stages.examiner.examine_in_slices
         # Pages with the same empty document may differ when rendered. A sitemap is valid only for its host.
@@ -338,7 +337,6 @@ class DocumentReader:
         return found
 
     async def _look_isolated(self, lease: VisitLease, reply: Reply, found: Examined) -> None:
-        """Add the findings of isolated modules."""
         if not found.left:
             seen = await self._stages.isolated.look(page_of(reply, found.content, _link_type(lease)), found.findings)
             found.errors += seen.errors

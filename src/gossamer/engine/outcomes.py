@@ -87,7 +87,6 @@ class Outcomes:
         return result
 
     def _end(self, lease: VisitLease, reply: Reply, conclusion: Conclusion, now: float) -> None:
-        """End a visit as a middleware concludes it."""
         visit = self._visit(lease)
         row = self._reply_row(visit, reply, conclusion.outcome)
         row.error = conclusion.error

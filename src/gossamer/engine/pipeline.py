@@ -252,7 +252,6 @@ class Pipeline:
         return msgspec.structs.replace(result, has_others=has_others, is_alone=is_alone)
 
     def _release_gates(self, lease: Lease, result: Reply | Failure, started: float, now: float) -> None:
-        """Release the gates after a request."""
         if not (isinstance(result, Failure) and result.by_proxy):
             contact = self._ring.on_fetched(lease, result, started, now)
             self._counters.count_bytes(contact.wire_bytes, now)

@@ -42,7 +42,6 @@ def _package(module: str) -> str:
 
 
 def _requirement(package: str) -> str:
-    """Return a package with the versions that fit."""
     from importlib import metadata  # noqa: PLC0415 - with what it imports, 3 % of a start
 
     try:

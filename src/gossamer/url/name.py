@@ -154,7 +154,6 @@ class Namer:
         return msgspec.structs.replace(url, text=url.text + mark + sent, key=key, fingerprint=fingerprint(key))
 
     def _key(self, text: str) -> str:
-        """Return a key by rules, from the cache if possible."""
         key = self._keys.get(text)
         if key is None:
             key = self._keys_before.get(text) or self.canonicalizer.key_by_rules(text)

@@ -155,7 +155,6 @@ def threads() -> int:
 
 
 def _file_rights(version: int) -> int:
-    """Return all rights on files that a version of Landlock knows."""
     return (1 << _FILES_BITS.get(version, _FILES_BITS[5])) - 1
 
 

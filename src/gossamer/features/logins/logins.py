@@ -412,7 +412,6 @@ class FormLogins(VisitMiddleware):
         return None
 
     def _go_on(self, login: FormLogin, target: str) -> Prerequisite | str:
-        """Follow a redirect of a login, on its own site."""
         url = self._namer.name(target)
         prerequisite = login.prerequisite
         assert prerequisite is not None

@@ -139,7 +139,6 @@ def _card(
 
 
 def _frequent_values(tables: duckdb.DuckDBPyConnection, column: str) -> Counts:
-    """Return the most frequent values of a column with their counts."""
     cut = f"left({column}, {VALUE_CHARACTERS_MAX})"
     question = f"SELECT {cut}, count(*) FROM texts GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {LISTED_MAX}"  # noqa: S608
     return dict(tables.execute(question).fetchall())

@@ -249,7 +249,6 @@ class Budgets:
         return growth(self._reputation.linking(site), self._reputation.linking_max, self._options.growth_max)
 
     def _current(self, held: AccountHolder) -> Account:
-        """Return an account as of this round."""
         account = held.account
         if account.round != self._round.number:
             account.round = self._round.number

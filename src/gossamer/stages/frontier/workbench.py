@@ -455,7 +455,6 @@ class Workbench:
 
 
 def _counts(turns: list[tuple[float, int, int, Host | SiteLine]]) -> bool:
-    """Say whether the first turn at an address is valid."""
     if not turns:
         return False
     _, _, stamp, first = turns[0]

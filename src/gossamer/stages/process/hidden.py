@@ -276,7 +276,6 @@ class _HidingPage:
         return len(self.bare)
 
     def _is_open(self, name: bytes, before: int) -> bool:
-        """Say whether an element around this place has the name."""
         count, place = self._opened.get(name, (0, 0))
         for tag in re.finditer(rb"<(/?)" + name + rb"(?=[\t\n\f\r />])", self._lower[place:before]):
             count = max(0, count - 1) if tag[1] else count + 1

@@ -329,7 +329,6 @@ class ScannedMarkup:
             yield
 
     def _take(self, found: Iterable[_Anchor], end: int) -> None:
-        """Add the anchors of a line that ends at `end`."""
         anchors = self._anchors
         for unlabeled, texted, tag, markup, edge in found:
             usual = unlabeled or texted

@@ -308,7 +308,6 @@ class DiskMergeUrlSeen:
         return filled
 
     def _find(self, partition: int, fingerprint: int) -> int | None:
-        """Return the shortest path to a URL, or None."""
         here = self._find_here(partition >> GROUP_SHIFT, fingerprint)
         return shortest(here, self.moved.way(partition, fingerprint))
 
