@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gossamer.cluster.addresses import Addresses
 from gossamer.cluster.lease_server import AGAIN_S, LEFT_S, LeaseServer, Message, Terms, decode_message
 
-TERM_S, TURN_S, REQUEST_S_MAX, REST_S = 3.0, 1.0, 2.0, 0.1
+TERM_S, TURN_S, REQUEST_S_MAX, DELAY_S = 3.0, 1.0, 2.0, 0.1
 STEP_S = 0.05
 ADDRESSES = tuple(f"192.0.2.{number}" for number in range(6))
 
@@ -20,12 +20,12 @@ class Node:
     """One shard that asks each address whenever it may, for as long as the dice say."""
 
     def __init__(
-        self, shard: int, shards: int, opening: int, now: float, *, is_new: bool, rest_s: float = REST_S
+        self, shard: int, shards: int, opening: int, now: float, *, is_new: bool, delay_s: float = DELAY_S
     ) -> None:
         self.opening = opening
         self.asking: dict[str, float] = {}
         self.requests = 0
-        terms = Terms(TERM_S, TURN_S, REQUEST_S_MAX, rest_s)
+        terms = Terms(TERM_S, TURN_S, REQUEST_S_MAX, delay_s)
         self.addresses = Addresses(shard, shards, terms, now, is_new=is_new)
         self.heard: dict[int, int] = {}
 
@@ -35,11 +35,11 @@ class World:
 
     def __init__(
         self, seed: int, shards: int, *, lost: float, doubled: float, late_s: float, leaving: float = 0.0,
-        rest_s: float = REST_S,
+        delay_s: float = DELAY_S,
     ) -> None:  # fmt: skip
-        """`leaving`: how likely a shard at each step gives up an address that it waits for. `rest_s`: the delay."""
+        """`leaving`: how likely a shard at each step gives up an address that it waits for. `delay_s`: the delay."""
         self.dice = random.Random(seed)
-        self.leaving, self.rest_s = leaving, rest_s
+        self.leaving, self.delay_s = leaving, delay_s
         self.now = 100.0
         self.shards = shards
         self.lost, self.doubled, self.late_s = lost, doubled, late_s
@@ -58,7 +58,7 @@ class World:
 
     def start(self, shard: int, *, is_new: bool = False) -> None:
         self.opening += 1
-        self.nodes[shard] = Node(shard, self.shards, self.opening, self.now, is_new=is_new, rest_s=self.rest_s)
+        self.nodes[shard] = Node(shard, self.shards, self.opening, self.now, is_new=is_new, delay_s=self.delay_s)
 
     def kill(self, shard: int) -> None:
         """A server notices at once that a process is gone."""
@@ -80,10 +80,10 @@ class World:
         for address in ADDRESSES:
             if address in node.asking:
                 continue
-            rest_until = node.addresses.want(address, self.now)
-            if rest_until is None and self.dice.random() < self.leaving:
+            delay_until = node.addresses.want(address, self.now)
+            if delay_until is None and self.dice.random() < self.leaving:
                 node.addresses.leave(address)
-            if rest_until is None or rest_until > self.now or not node.addresses.may_ask(address, self.now):
+            if delay_until is None or delay_until > self.now or not node.addresses.may_ask(address, self.now):
                 continue
             if self.rests.get(address, 0.0) > self.now and self.last[address] in self._before(shard, node):
                 continue  # What the process before requested last, it finds noted.
@@ -100,13 +100,13 @@ class World:
             if until <= self.now:
                 del node.asking[address]
                 self._is_over(address, shard, node)
-                node.addresses.end(address, self.now + self.rest_s)
+                node.addresses.end(address, self.now + self.delay_s)
                 if self.dice.random() < 0.05:
                     node.addresses.leave(address)
 
     def _is_over(self, address: str, shard: int, node: Node) -> None:
         del self.busy[address]
-        self.rests[address] = self.now + self.rest_s
+        self.rests[address] = self.now + self.delay_s
         self.last[address] = (shard, node.opening)
 
     def _before(self, shard: int, node: Node) -> set[tuple[int, int]]:
@@ -143,12 +143,12 @@ class World:
 @given(
     st.integers(0, 2**32), st.integers(2, 4), st.sampled_from([0.0, 0.3]), st.sampled_from([0.0, 0.3]),
     st.sampled_from([0.0, 0.5, 4.0]), st.sampled_from([0.0, 0.05]),
-    st.sampled_from([REST_S, 2 * REQUEST_S_MAX]),
+    st.sampled_from([DELAY_S, 2 * REQUEST_S_MAX]),
 )  # fmt: skip
 def test_nobody_asks_an_address_while_another_does(
-    seed: int, shards: int, lost: float, doubled: float, late_s: float, leaving: float, rest_s: float
+    seed: int, shards: int, lost: float, doubled: float, late_s: float, leaving: float, delay_s: float
 ) -> None:
-    world = World(seed, shards, lost=lost, doubled=doubled, late_s=late_s, leaving=leaving, rest_s=rest_s)
+    world = World(seed, shards, lost=lost, doubled=doubled, late_s=late_s, leaving=leaving, delay_s=delay_s)
     for _ in range(600):
         if world.dice.random() < 0.01 and len(world.nodes) == shards:
             world.kill(world.dice.randrange(shards))
@@ -179,7 +179,7 @@ def test_an_address_that_one_shard_uses_is_lent_once() -> None:
         world._ask(0, user)
     loans = sum(node.addresses.server.loans_made for node in world.nodes.values())
     messages = sum(node.addresses.messages_sent for node in world.nodes.values())
-    assert loans <= len(ADDRESSES) * (1 + 2_000 * STEP_S)  # `leave` by the dice, and lent again.
+    assert loans <= len(ADDRESSES) * (1 + 2_000 * STEP_S)  # `leave` by the dice, and lease again.
     assert messages < 2_000 * STEP_S * 20
 
 
@@ -202,9 +202,9 @@ def test_after_an_owners_restart_who_had_an_address_goes_on_and_others_wait() ->
     assert waited * STEP_S < TERM_S + REQUEST_S_MAX, "all have said what they hold: nobody waits for the term"
 
 
-def wanted_of(now: float, *, owner_is_new: bool = True, rest_s: float = REST_S) -> tuple[Addresses, Addresses, str]:
+def wanted_of(now: float, *, owner_is_new: bool = True, delay_s: float = DELAY_S) -> tuple[Addresses, Addresses, str]:
     """A shard that wants an address, its owner, which heard of that, and the address."""
-    terms = Terms(TERM_S, TURN_S, REQUEST_S_MAX, rest_s)
+    terms = Terms(TERM_S, TURN_S, REQUEST_S_MAX, delay_s)
     user, owner = Addresses(0, 2, terms, now, is_new=True), Addresses(1, 2, terms, now, is_new=owner_is_new)
     address = next(one for one in ADDRESSES if user.client.owner_of(one) == 1)
     user.on_restart(1, 1, now)
@@ -227,7 +227,7 @@ def test_a_grant_that_is_given_back_before_it_was_sent_is_forgotten() -> None:
 
 @pytest.mark.parametrize("restarts", [False, True])
 def test_a_process_that_is_gone_gets_nothing_that_it_waited_for(restarts: bool) -> None:
-    now, terms = 100.0, Terms(TERM_S, TURN_S, REQUEST_S_MAX, REST_S)
+    now, terms = 100.0, Terms(TERM_S, TURN_S, REQUEST_S_MAX, DELAY_S)
     sides = [Addresses(shard, 3, terms, now, is_new=True) for shard in range(3)]
     address = next(one for one in ADDRESSES if sides[0].client.owner_of(one) == 1)
     user, owner, waiting = sides
@@ -255,7 +255,7 @@ def test_an_owner_that_forgot_delays_lets_an_address_wait_first(is_new: bool) ->
     free_at = user.want(address, now)
     assert free_at is not None
     assert (free_at <= now) == is_new
-    assert is_new or free_at >= now + REST_S
+    assert is_new or free_at >= now + DELAY_S
 
 
 def test_an_address_whose_lease_was_not_renewed_must_be_leased_again() -> None:
@@ -275,22 +275,22 @@ def test_the_lease_of_a_process_that_is_gone_ends_with_the_delay_after_its_last_
     owner.on_restart(0, 1, now)
     free_at = owner.want(address, now)
     assert free_at is not None
-    assert free_at >= now + LEFT_S + REST_S
+    assert free_at >= now + LEFT_S + DELAY_S
 
 
 @pytest.mark.parametrize("is_reached", [False, True])
 def test_a_restarted_owner_waits_for_the_delay_of_a_lease_that_ran_out_meanwhile(is_reached: bool) -> None:
     """Whether the other shard can say then that it has no lease, or not even that."""
-    now, rest_s = 100.0, 2 * REQUEST_S_MAX
-    user, owner, address = wanted_of(now, rest_s=rest_s)
+    now, delay_s = 100.0, 2 * REQUEST_S_MAX
+    user, owner, address = wanted_of(now, delay_s=delay_s)
     user.take(1, owner.outgoing(0, now), now, 0)
     started = now + 1.0
-    owner = Addresses(1, 2, Terms(TERM_S, TURN_S, REQUEST_S_MAX, rest_s), started, is_new=False)
+    owner = Addresses(1, 2, Terms(TERM_S, TURN_S, REQUEST_S_MAX, delay_s), started, is_new=False)
     began = now + TERM_S - STEP_S
     assert user.may_ask(address, began)
     user.began(address)
     ended = began + REQUEST_S_MAX
-    user.end(address, ended + rest_s)
+    user.end(address, ended + delay_s)
     at = ended + 2 * STEP_S
     if is_reached:
         user.on_restart(1, 2, at)
@@ -303,7 +303,7 @@ def test_a_restarted_owner_waits_for_the_delay_of_a_lease_that_ran_out_meanwhile
     owner.tick(over)
     free_at = owner.want(address, over)
     assert free_at is not None
-    assert free_at >= ended + rest_s
+    assert free_at >= ended + delay_s
 
 
 def test_a_grant_that_comes_after_its_lease_was_taken_back_opens_nothing() -> None:
@@ -325,7 +325,7 @@ class Declared:
     """
 
     def __init__(self) -> None:
-        self.terms = Terms(10.0, TURN_S, REQUEST_S_MAX, REST_S)
+        self.terms = Terms(10.0, TURN_S, REQUEST_S_MAX, DELAY_S)
         self.user, self.other = (Addresses(shard, 3, self.terms, 100.0, is_new=True) for shard in (0, 2))
         owner = Addresses(1, 3, self.terms, 100.0, is_new=True)
         mine = [one for one in (f"192.0.2.{number}" for number in range(40)) if self.user.client.owner_of(one) == 1]
@@ -361,7 +361,7 @@ def test_a_lease_that_is_declared_after_another_shard_used_the_address_is_refuse
     case = Declared()
     case.other.began(case.address)
     ended = case.other_at + STEP_S
-    case.other.end(case.address, ended + REST_S)
+    case.other.end(case.address, ended + DELAY_S)
     case.other.leave(case.address)
     case.owner.take(2, case.other.outgoing(1, ended), ended, 2)
     case.owner.take(0, case.late, ended, 2)
@@ -373,7 +373,7 @@ def test_a_lease_that_is_declared_after_another_shard_used_the_address_is_refuse
     case.user.take(1, case.owner.outgoing(0, ended), ended, 0)
     at = case.user.want(case.address, ended)
     assert at is not None
-    assert at >= ended + REST_S
+    assert at >= ended + DELAY_S
 
 
 def test_a_refused_lease_is_refused_in_every_message_that_confirms_its_declaration() -> None:
@@ -407,7 +407,7 @@ def test_a_refused_lease_that_its_user_lost_meanwhile_is_not_recalled_again() ->
 @pytest.mark.parametrize("holder", [0, 2])
 def test_a_declared_lease_takes_no_address_from_the_shard_that_has_it(holder: int) -> None:
     declares = 2 - holder
-    owner = LeaseServer(1, 3, Terms(10.0, TURN_S, REQUEST_S_MAX, REST_S), 100.0, is_new=True)
+    owner = LeaseServer(1, 3, Terms(10.0, TURN_S, REQUEST_S_MAX, DELAY_S), 100.0, is_new=True)
     for shard in (0, 2):
         owner.on_restart(shard, 0, 100.0)
     owner.hear(holder, Message(serial=1, wants=[("192.0.2.1", 5)]), 100.0)

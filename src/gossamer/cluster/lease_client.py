@@ -16,7 +16,7 @@ class Borrowed(msgspec.Struct):
     state: str = "wanted"
     """wanted, held, recalled (held until requests in flight have ended), returning."""
     out: int = 0
-    rest_until: float = 0.0
+    delay_until: float = 0.0
     said_at: float = -1e9
     again: bool = False
     """Whether to request it again as soon as it is returned."""
@@ -74,7 +74,7 @@ class LeaseClient:
             self._speak(address)
         elif borrowed.state in {"recalled", "returning"}:
             borrowed.again = True
-        return borrowed.rest_until if borrowed.usable else None
+        return borrowed.delay_until if borrowed.usable else None
 
     def may_ask(self, address: str, now: float) -> bool:
         """Say whether a request may begin now."""
@@ -89,10 +89,10 @@ class LeaseClient:
     def began(self, address: str) -> None:
         self._borrowed[address].out += 1
 
-    def end(self, address: str, rest_until: float) -> None:
+    def end(self, address: str, delay_until: float) -> None:
         borrowed = self._borrowed[address]
         borrowed.out -= 1
-        borrowed.rest_until = max(borrowed.rest_until, rest_until)
+        borrowed.delay_until = max(borrowed.delay_until, delay_until)
         if borrowed.state == "recalled" and not borrowed.out:
             self._hand_back(address, borrowed)
 
@@ -121,7 +121,7 @@ class LeaseClient:
                 message.wants.append((address, borrowed.ticket))
                 borrowed.said_at = now
             elif borrowed.state == "returning" and len(message.returns) < MESSAGES_MAX:
-                message.returns.append((address, borrowed.ticket, max(0.0, borrowed.rest_until - now)))
+                message.returns.append((address, borrowed.ticket, max(0.0, borrowed.delay_until - now)))
                 borrowed.said_at = now
         says = again or bool(message.wants or message.returns) or (bool(mine) and quiet_s >= self._term_s / 3)
         if says:
@@ -168,8 +168,8 @@ class LeaseClient:
                 if borrowed.state == "held" and not borrowed.usable and owner.until > now:
                     self._open(address, borrowed)
         # A grant from before the owner ended all leases may arrive after newer messages.
-        for address, ticket, rest_s in message.grants if message.loans >= owner.loans else ():
-            self._on_grant(address, ticket, now + rest_s, owner.until > now)
+        for address, ticket, delay_s in message.grants if message.loans >= owner.loans else ():
+            self._on_grant(address, ticket, now + delay_s, owner.until > now)
         for address, ticket in message.returned:
             self._on_return(address, ticket)
         for address, ticket in message.recalls:
@@ -197,7 +197,7 @@ class LeaseClient:
         """Return how many addresses are in a state."""
         return sum(one.state == state for one in self._borrowed.values())
 
-    def _on_grant(self, address: str, ticket: int, rest_until: float, usable: bool) -> None:
+    def _on_grant(self, address: str, ticket: int, delay_until: float, usable: bool) -> None:
         borrowed = self._borrowed.get(address)
         if borrowed is None or borrowed.ticket != ticket:
             if borrowed is None:  # A grant of an address that was returned long ago: return it again.
@@ -207,7 +207,7 @@ class LeaseClient:
             return
         if borrowed.state == "wanted":
             borrowed.state = "held"
-            borrowed.rest_until = max(borrowed.rest_until, rest_until)
+            borrowed.delay_until = max(borrowed.delay_until, delay_until)
             borrowed.said_at = -1e9
             if usable:
                 self._open(address, borrowed)
@@ -228,7 +228,7 @@ class LeaseClient:
             return
         if borrowed.again:
             self._ticket += 1
-            self._borrowed[address] = Borrowed(self._ticket, rest_until=borrowed.rest_until)
+            self._borrowed[address] = Borrowed(self._ticket, delay_until=borrowed.delay_until)
             self._speak(address)
         else:
             del self._borrowed[address]
@@ -249,7 +249,7 @@ class LeaseClient:
 
     def _open(self, address: str, borrowed: Borrowed) -> None:
         borrowed.usable = True
-        self.on_opened(address, borrowed.rest_until)
+        self.on_opened(address, borrowed.delay_until)
 
     def _close(self, address: str, borrowed: Borrowed) -> None:
         if borrowed.usable:

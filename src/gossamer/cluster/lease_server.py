@@ -24,7 +24,7 @@ class Terms(NamedTuple):
     """Length of a turn if several shards want an address."""
     request_s_max: float
     """The longest request."""
-    rest_s: float
+    delay_s: float
     """The delay at an address whose last request is unknown."""
 
 
@@ -55,14 +55,14 @@ encode_message = msgspec.msgpack.Encoder().encode
 decode_message = msgspec.msgpack.Decoder(Message).decode
 
 
-class Lent(msgspec.Struct):
+class AddressLease(msgspec.Struct):
     """A lease of an address, as its owner sees it."""
 
     holder: int = -1
     ticket: int = 0
     since: float = 0.0
     """Beginning of the turn, from which the holder may use the address."""
-    rest_until: float = 0.0
+    delay_until: float = 0.0
     sent_at: float = -1e9
     recalled_at: float = -1e9
     waiting: OrderedDict[int, int] = msgspec.field(default_factory=OrderedDict)
@@ -93,8 +93,8 @@ class LeaseServer:
         """`shards`: number of shards that may hold leases."""
         self.shard = shard
         self._shards = shards
-        self._term_s, self._turn_s, self._request_s_max, self._rest_s = terms
-        self._lent: dict[str, Lent] = {}
+        self._term_s, self._turn_s, self._request_s_max, self._delay_s = terms
+        self._leases: dict[str, AddressLease] = {}
         self._contended: dict[str, None] = {}
         self._borrowers: dict[int, Borrower] = {shard: Borrower(known=True, loans=1)}
         self._grants: dict[int, list[str]] = {}
@@ -102,7 +102,7 @@ class LeaseServer:
         """Numbers of this process are above those of the previous one."""
         self._lends_from = now if is_new else now + self._term_s + self._request_s_max
         """Before this time only declared leases are confirmed, unless all borrowers have declared theirs."""
-        self._unknown_s = 0.0 if is_new else self._rest_s + LEFT_S
+        self._unknown_s = 0.0 if is_new else self._delay_s + LEFT_S
         """Time after `_lends_from` for which the remaining delay of addresses is unknown: a request may have run until
         then under a lease of the previous process that its borrower has lost or dropped since.
         """
@@ -112,12 +112,12 @@ class LeaseServer:
     @property
     def addresses_leased(self) -> int:
         """Addresses that are leased."""
-        return sum(one.holder >= 0 for one in self._lent.values())
+        return sum(one.holder >= 0 for one in self._leases.values())
 
     @property
     def addresses_waited_for(self) -> int:
         """Addresses that a shard waits for."""
-        return sum(bool(one.waiting) for one in self._lent.values())
+        return sum(bool(one.waiting) for one in self._leases.values())
 
     def say(self, to: int, message: Message, now: float) -> bool:
         """Fill in the message to a borrower; return whether there is anything to send."""
@@ -125,16 +125,16 @@ class LeaseServer:
         if borrower is None:
             return False
         for address in self._grants.pop(to, []):
-            lent = self._lent.get(address)  # None: it was returned before its grant was sent.
-            if lent is not None and lent.holder == to and now - lent.sent_at >= AGAIN_S:
-                message.grants.append((address, lent.ticket, max(0.0, lent.rest_until - now)))
-                lent.sent_at = now
+            lease = self._leases.get(address)  # None: it was returned before its grant was sent.
+            if lease is not None and lease.holder == to and now - lease.sent_at >= AGAIN_S:
+                message.grants.append((address, lease.ticket, max(0.0, lease.delay_until - now)))
+                lease.sent_at = now
         for address in self._contended:
-            lent = self._lent[address]
-            turn_over = lent.waiting and now - lent.since >= self._turn_s
-            if lent.holder == to and turn_over and now - lent.recalled_at >= AGAIN_S:
-                message.recalls.append((address, lent.ticket))
-                lent.recalled_at = now
+            lease = self._leases[address]
+            turn_over = lease.waiting and now - lease.since >= self._turn_s
+            if lease.holder == to and turn_over and now - lease.recalled_at >= AGAIN_S:
+                message.recalls.append((address, lease.ticket))
+                lease.recalled_at = now
                 self.recalls_made += 1
         message.returned = borrower.returned
         borrower.returned = []
@@ -163,8 +163,8 @@ class LeaseServer:
         for address, ticket in [*((address, ticket) for address, ticket, _ in message.returns), *message.wants]:
             if borrower.refused.get(address, ticket + 1) <= ticket:
                 del borrower.refused[address]
-        for address, ticket, rest_s in message.returns:
-            self._on_return(sender, borrower, address, ticket, now + rest_s, now)
+        for address, ticket, delay_s in message.returns:
+            self._on_return(sender, borrower, address, ticket, now + delay_s, now)
         for address, ticket in message.wants:
             self._on_request(sender, address, ticket, now)
         self._may_lend(now)  # Also if nothing is wanted, since it sets the time from which delays are unknown.
@@ -194,60 +194,60 @@ class LeaseServer:
             self._settle(address, now)
 
     def _on_declaration(self, sender: int, borrower: Borrower, address: str, ticket: int, now: float) -> None:
-        lent = self._lent.get(address, Lent())
-        if lent.holder < 0 and lent.rest_until <= now:
-            lent.holder = sender
-            lent.ticket = ticket
-            lent.since = now
-            self._lent[address] = lent
+        lease = self._leases.get(address, AddressLease())
+        if lease.holder < 0 and lease.delay_until <= now:
+            lease.holder = sender
+            lease.ticket = ticket
+            lease.since = now
+            self._leases[address] = lease
             borrower.holds[address] = None
-        elif lent.holder != sender:  # Too late: another shard has the address, or its delay is not over.
+        elif lease.holder != sender:  # Too late: another shard has the address, or its delay is not over.
             borrower.refused[address] = ticket
 
     def _on_request(self, sender: int, address: str, ticket: int, now: float) -> None:
-        lent = self._lent.setdefault(address, Lent())
-        if lent.holder == sender:
-            if lent.ticket == ticket:
+        lease = self._leases.setdefault(address, AddressLease())
+        if lease.holder == sender:
+            if lease.ticket == ticket:
                 self._grants.setdefault(sender, []).append(address)
                 return
             # A new request without a message about the end of this lease: the lease is over.
-            self._free(address, lent, now + self._rest_s)
-        lent.waiting[sender] = ticket
+            self._free(address, lease, now + self._delay_s)
+        lease.waiting[sender] = ticket
         self._settle(address, now)
 
     def _on_return(
-        self, sender: int, borrower: Borrower, address: str, ticket: int, rest_until: float, now: float
+        self, sender: int, borrower: Borrower, address: str, ticket: int, delay_until: float, now: float
     ) -> None:
         borrower.returned.append((address, ticket))
-        lent = self._lent.setdefault(address, Lent())
-        lent.rest_until = max(lent.rest_until, rest_until)  # Also for a lease of an earlier process of ours.
-        if lent.holder == sender and lent.ticket == ticket:
-            self._free(address, lent, rest_until)
-        if lent.waiting.get(sender) == ticket:
-            del lent.waiting[sender]
+        lease = self._leases.setdefault(address, AddressLease())
+        lease.delay_until = max(lease.delay_until, delay_until)  # Also for a lease of an earlier process of ours.
+        if lease.holder == sender and lease.ticket == ticket:
+            self._free(address, lease, delay_until)
+        if lease.waiting.get(sender) == ticket:
+            del lease.waiting[sender]
         self._settle(address, now)
 
     def _settle(self, address: str, now: float) -> None:
         """Lease a free address to the next shard in turn; drop one that no shard needs."""
-        lent = self._lent[address]
-        if lent.holder < 0 and lent.waiting and self._may_lend(now):
-            holder, ticket = lent.waiting.popitem(last=False)
-            lent.rest_until = max(lent.rest_until, self._lends_from + self._unknown_s)
-            lent.holder = holder
-            lent.ticket = ticket
-            lent.sent_at = -1e9
-            lent.recalled_at = -1e9
-            lent.since = max(now, lent.rest_until)
+        lease = self._leases[address]
+        if lease.holder < 0 and lease.waiting and self._may_lend(now):
+            holder, ticket = lease.waiting.popitem(last=False)
+            lease.delay_until = max(lease.delay_until, self._lends_from + self._unknown_s)
+            lease.holder = holder
+            lease.ticket = ticket
+            lease.sent_at = -1e9
+            lease.recalled_at = -1e9
+            lease.since = max(now, lease.delay_until)
             self._borrowers[holder].holds[address] = None
             self._grants.setdefault(holder, []).append(address)
             self.loans_made += 1
             self.on_outgoing()
-        if lent.waiting or (lent.holder < 0 and lent.rest_until > now):
+        if lease.waiting or (lease.holder < 0 and lease.delay_until > now):
             self._contended[address] = None
         else:
             self._contended.pop(address, None)
-            if lent.holder < 0:
-                del self._lent[address]
+            if lease.holder < 0:
+                del self._leases[address]
 
     def _may_lend(self, now: float) -> bool:
         if now >= self._lends_from:
@@ -257,17 +257,17 @@ class LeaseServer:
             self._lends_from = now
         return now >= self._lends_from
 
-    def _free(self, address: str, lent: Lent, rest_until: float) -> None:
-        self._borrowers[lent.holder].holds.pop(address, None)
-        lent.holder = -1
-        lent.rest_until = max(lent.rest_until, rest_until)
+    def _free(self, address: str, lease: AddressLease, delay_until: float) -> None:
+        self._borrowers[lease.holder].holds.pop(address, None)
+        lease.holder = -1
+        lease.delay_until = max(lease.delay_until, delay_until)
 
     def _take_all_back(self, shard: int, borrower: Borrower, now: float) -> None:
         for address in list(borrower.holds):
-            self._free(address, self._lent[address], now + self._rest_s + LEFT_S)
+            self._free(address, self._leases[address], now + self._delay_s + LEFT_S)
             self._contended[address] = None
-        for address, lent in self._lent.items():
-            if lent.waiting.pop(shard, None) is not None:
+        for address, lease in self._leases.items():
+            if lease.waiting.pop(shard, None) is not None:
                 self._contended[address] = None
         borrower.loans += 1
         self._grants.pop(shard, None)
