@@ -21,6 +21,7 @@ def reply(*headers: tuple[str, str], status: int = 200, body: bytes = b"x", trun
     [
         ((("Cache-Control", "max-age=60"),), 60),
         ((("Cache-Control", "public, Max-Age=60, immutable"), ("Age", "20")), 40),
+        ((("Cache-Control", "max-age=60"), ("Age", "\u00b2")), 60),  # A digit, but no number.
         ((("Cache-Control", "max-age=60"), ("Expires", "Tue, 14 Nov 2023 23:13:20 GMT")), 60),
         ((("Expires", "Tue, 14 Nov 2023 23:13:20 GMT"), ("Date", "Tue, 14 Nov 2023 22:13:10 GMT")), 3_610),
         ((("Expires", "Tue, 14 Nov 2023 23:13:20 GMT"),), 3_600),
@@ -50,6 +51,7 @@ def test_a_reply_is_fresh_for_as_long_as_its_server_says(headers: tuple[tuple[st
         reply(("Cache-Control", "no-cache")),
         reply(("Expires", "0")),
         reply(("Cache-Control", "max-age=x")),
+        reply(("Cache-Control", "max-age=\u00b2")),
         reply(body=b"x" * (1 << 20)),
     ],
     ids=str,

@@ -78,7 +78,7 @@ class ResourceCache:
         if fresh_s is None or reply.truncated or size > self._bytes_max:
             return
         age = (reply.header("age") or "").strip()
-        age_s = float(age) if age.isdigit() else 0.0
+        age_s = float(age) if age.isdecimal() else 0.0
         entry = Entry(reply, now + fresh_s - age_s if fresh_s else 0.0, sent)
         if entry.fresh_until <= now and not entry.conditions:
             return
@@ -112,7 +112,7 @@ class ResourceCache:
         if "no-cache" in stated:
             return 0.0
         if (seconds := stated.get("max-age")) is not None:
-            return float(seconds) if seconds.isdigit() else 0.0
+            return float(seconds) if seconds.isdecimal() else 0.0
         if (expires := reply.header("expires")) is not None:
             at = _instant(expires)
             date = _instant(reply.header("date") or "")

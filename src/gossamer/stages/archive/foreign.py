@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from gossamer.stages.archive.members import HEAD_BYTES_MAX
+from gossamer.stages.archive.members import HEAD_BYTES_MAX, is_length
 from gossamer.stages.archive.unpack import MARK, PIECE_BYTES, BrokenMemberError, Unpacked, packing_of
 
 CAPTURES = frozenset(("response", "resource", "revisit"))
@@ -17,7 +17,6 @@ _END = b"\r\n\r\n"
 _WARC_MARKS = (b"\nWARC/1.", b"\nwarc/1.", b"\0WARC/1.", b"\0warc/1.")
 """A power cut leaves zeros in place of what precedes a record."""
 _ARC_MARKS = (b"\nhttp", b"\nftp:")
-_LENGTH_DIGITS_MAX = 18
 _DATE_DIGITS = range(12, 19)
 LIES = "has another length than its head says"
 ARC_LINE_BYTES_MAX = 20_000
@@ -248,7 +247,7 @@ class RecordStream:
     def _length(self, fields: dict[str, str]) -> int:
         """Return the length of the content, which is bounded, and as far as it can be seen, true."""
         text = fields.get("content-length", "")
-        if not (text.isascii() and text.isdigit() and len(text) <= _LENGTH_DIGITS_MAX):
+        if not is_length(text):
             raise BrokenRecordError(f"has no valid length ({text[:40]!r})")
         length = int(text)
         if length > RECORD_BYTES_MAX:

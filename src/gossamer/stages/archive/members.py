@@ -15,6 +15,7 @@ from gossamer.stages.archive.unpack import MARK, PIECE_BYTES, BrokenMemberError,
 
 HEAD_BYTES_MAX = 1 << 20
 """Largest WARC head, and largest HTTP head in a block."""
+LENGTH_DIGITS_MAX = 18
 _END = b"\r\n\r\n"
 
 
@@ -31,9 +32,7 @@ class GzipMember(msgspec.Struct, frozen=True):
 
 def unpack_member(file: BinaryIO, offset: int, length: int, bytes_max: int = 0) -> tuple[str, bytes | None]:
     """Return the fault of the member of `length` bytes at `offset`, empty for a sound one, and its content; None for
-    one of more than `bytes_max` bytes. A record that is not packed has no checksum.
-
-    About 15 µs and 2 µs a KB of text.
+    one of more than `bytes_max` bytes. A record that is not packed has no checksum. About 15 µs and 2 µs a KB of text.
     """
     file.seek(offset)
     begin = file.read(len(MARK))
@@ -80,10 +79,8 @@ class _Record:
         self.url = ""
 
     def fault(self, unpacked: Unpacked) -> str:
-        """Read the member to its end; return its fault, empty if it has none.
-
-        Raises:
-            BrokenMemberError: it cannot be unpacked, or holds no WARC record.
+        """Read the member to its end; return its fault, empty if it has none. Raises BrokenMemberError: it cannot be
+        unpacked, or holds no WARC record.
         """
         fields = self._head(unpacked)
         if fields is None:
@@ -127,11 +124,16 @@ class _Record:
             raise BrokenMemberError("holds no WARC record")
         version, *lines = unpacked.take(head_bytes)[: -len(_END)].decode("utf-8", "replace").split("\r\n")
         fields = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-        if not version.startswith("WARC/1.") or not fields.get("content-length", "").isdigit():
+        if not version.startswith("WARC/1.") or not is_length(fields.get("content-length", "")):
             raise BrokenMemberError("holds no WARC record")
         self.record_type = fields.get("warc-type", "")
         self.url = fields.get("warc-target-uri", "").strip("<>")
         return fields
+
+
+def is_length(text: str) -> bool:
+    """Say whether a text is a number that a length can have: `²` is a digit, too."""
+    return text.isascii() and text.isdigit() and len(text) <= LENGTH_DIGITS_MAX
 
 
 def _hash(digest: str) -> hashlib._Hash | None:
