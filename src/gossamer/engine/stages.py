@@ -75,8 +75,6 @@ def levels_by(prioritizer: ports.Prioritizer, urls: UrlMemory, frontier: Frontie
     choose = prioritizer.level
     if isinstance(prioritizer, ports.HistoryPrioritizer):
         choose = partial(_level_by_history, prioritizer, urls, frontier)
-    elif type(prioritizer).__module__.startswith("gossamer."):
-        return choose
 
     def level_of(link: Link) -> int:
         try:
