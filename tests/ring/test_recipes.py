@@ -179,6 +179,23 @@ def test_check_lists_refusals_as_not_checked(tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
+@pytest.mark.heavy
+def test_check_of_seeds_that_are_refused_fails(tmp_path: Path) -> None:
+    answers = {
+        "/robots.txt": whole(b"User-agent: *\nDisallow: /shut", "text/plain"),
+        "/paid": Answer(lambda: (b"",), status=402),
+    }
+    with HostileServer(answers) as server:
+        seeds = [f"{server.root}{name}" for name in ("paid", "shut")]
+        done = run(tmp_path, "check", *seeds, "-o", "check", "--html", "page.html", *QUICK)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "2 faults")
+    assert [(one.kind, one.url, one.detail) for one in faults_of(tmp_path / "check")] == [
+        ("seed_not_checked", seeds[0], "payment_required: HTTP 402"),
+        ("seed_not_checked", seeds[1], "robots_denied: robots.txt disallows it"),
+    ]
+    assert "Seeds that could not be checked" in (tmp_path / "page.html").read_text()
+
+
 @pytest.fixture(scope="module")
 def webs() -> Iterator[tuple[HostileServer, HostileServer, str]]:
     """A site, another that it links to, and the root of a host that does not answer."""

@@ -102,10 +102,10 @@ SELECT url, CASE WHEN status IS NULL OR outcome IN ('payment_required', 'legally
         OR outcome IN ('dns_error', 'connect_error', 'tls_error', 'timeout', 'protocol_error')
         OR outcome = 'robots_unreachable' AND NOT answered(error)) AS is_broken,
     outcome = 'http_error' AND (status = 429 OR shut(status, link_type, host))
-        OR link_type <> 'seed' AND (
-            outcome IN ('robots_denied', 'challenged', 'host_closed',
-                'payment_required', 'legally_blocked', 'login_required')
-            OR outcome = 'robots_unreachable' AND answered(error)) AS is_unchecked
+        OR outcome IN ('robots_denied', 'challenged', 'host_closed', 'payment_required', 'legally_blocked',
+            'login_required')
+        OR outcome = 'robots_unreachable' AND answered(error) AS is_unchecked,
+    link_type = 'seed' AS is_seed
 FROM latest LEFT JOIN linking USING (key);
 -- Links and redirects to a place that is not in the page where they end, which is behind their redirects. The fragment
 -- of a redirect takes the place of the link's (RFC 9110, section 10.2.2).
@@ -307,8 +307,11 @@ FROM documents AS page JOIN (
 ) AS embeds ON embeds.from_url = page.url JOIN latest AS part ON part.key = embeds.key
 GROUP BY page.url HAVING sum(part.wire_bytes) > 3000000
 
+-- seed_not_checked
+SELECT url, detail, pages FROM attempts WHERE is_unchecked AND is_seed AND NOT is_broken
+
 -- not_checked
-SELECT url, detail, pages FROM attempts WHERE is_unchecked AND NOT is_broken
+SELECT url, detail, pages FROM attempts WHERE is_unchecked AND NOT is_seed AND NOT is_broken
 
 -- redirects
 SELECT page.key, links.to_key, page.url, links.to_url, linking.pages
