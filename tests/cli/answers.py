@@ -135,8 +135,12 @@ ANSWERS = [
     ),
     (
         ["crawl", SEED, "-o", "--allow-private"],
-        "-o --allow-private: that names an option; name a directory with -o DIR, as in -o allow-private",
+        "--output or -o has no value before --allow-private; write --output DIR",
     ),
+    (["check", SEED, "--html", "--junit"], "--html has no value before --junit; write --html FILE"),
+    (["report", "crawl", "--html", "--quiet"], "--html has no value before --quiet; write --html FILE"),
+    (["export", "crawl", "--to", "-o", "pages.csv"], "--to has no value before -o; write --to FORMAT"),
+    ([*LOCAL, "--exclude", "--max-pages", "3"], "--exclude has no value before --max-pages; write --exclude RE"),
     ([*LOCAL, "-o"], "option '-o' requires an argument; gossamer crawl --help says more"),
     *(
         (

@@ -51,6 +51,7 @@ class TypedWords:
         several = param.multiple or param.nargs == -1
         if value is None:
             return () if several else None
+        _require_values(param, value if several else (value,), ctx.command)
         try:
             if read is not None:
                 return [read(one) for one in value] if several else read(value)
@@ -58,6 +59,15 @@ class TypedWords:
             pass
         param._runtime_param = None  # noqa: SLF001 - where typer keeps its own
         return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
+
+
+def _require_values(param: Any, values: Iterable[Any], command: Any) -> None:
+    """Raise ConfigError if an option took the place of another one's value."""
+    for value in map(str, values):
+        is_path = value.startswith("--") and param.metavar in ("PATH", "FILE", "DIR")
+        if is_path or (value.startswith("-") and any(value in other.opts for other in command.params)):
+            option = " or ".join(param.opts)
+            raise ConfigError(f"{option} has no value before {value}; write {param.opts[0]} {param.metavar or 'VALUE'}")
 
 
 def _with_words(params: list[Any]) -> list[Any]:
@@ -110,11 +120,7 @@ _AT_HOME = re.compile(r"(?:-o|[\w.-]+=)?~/").match
 
 
 def check_words(words: Iterable[str]) -> None:
-    """Look for what word processors, scripts with line ends of Windows and quoted paths make of a command line.
-
-    Raises:
-        ConfigError: a word is such; the line says what to type.
-    """
+    """Raise ConfigError for what word processors, scripts of Windows and quoted paths make of a command line."""
     for word in words:
         if word == "--":
             return

@@ -76,11 +76,11 @@ def check_request(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config
     if foreign := _FOREIGN.match(str(directory)):
         what = "a path of Windows" if foreign[0] != "$" else "$ is replaced by the shell only outside of single quotes"
         raise ConfigError(f"-o {directory}: {what}; name a directory of this system with -o DIR, as in -o crawl")
-    if directory.suffix in FILES or str(directory).startswith("--"):
-        says = "that names an option"
-        if directory.suffix:
-            says = "a crawl makes a directory, which gossamer export turns into files"
-        raise ConfigError(f"-o {directory}: {says}; name a directory with -o DIR, as in -o {directory.stem.strip('-')}")
+    if directory.suffix in FILES:
+        raise ConfigError(
+            f"-o {directory}: a crawl makes a directory, which gossamer export turns into files; name a directory with "
+            f"-o DIR, as in -o {directory.stem}"
+        )
     if request.recipe == "check" and config.progress.style != "quiet":
         _advise_own(config)
     _advise_options(config)

@@ -28,10 +28,8 @@ LIST_BYTES_MAX = 64 << 20
 
 
 def scope_lists(config: Config) -> Lists:
-    """Read all files that the section `scope` names.
-
-    Raises:
-        ConfigError: one cannot be read, or holds what cannot be meant; the line is named.
+    """Read all files that the section `scope` names. Raises ConfigError: one cannot be read, or a line, which is
+    named, holds what cannot be meant.
     """
     scope = config.scope
     return Lists(
@@ -43,11 +41,7 @@ def scope_lists(config: Config) -> Lists:
 
 
 def check_lists(config: Config) -> None:
-    """Check these files before anything starts; of a whitelist, which may be long, only the beginning.
-
-    Raises:
-        ConfigError: as `scope_lists`.
-    """
+    """Check these files before anything starts; of a whitelist only the beginning. Raises as `scope_lists`."""
     whitelist = config.scope.whitelist_file
     scope_lists(replace(config, scope=replace(config.scope, whitelist_file="")))
     if whitelist:

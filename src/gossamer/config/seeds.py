@@ -102,9 +102,7 @@ def domain_seeds(path: Path) -> Iterator[str]:
 
 def check_seeds(config: Config) -> None:
     """Check every seed before anything starts: it is a URL, it may be visited, and public servers get a contact.
-
-    Raises:
-        ConfigError: there is no seed, or one is wrong.
+    Raises ConfigError: there is no seed, or one is wrong.
     """
     has_segments = _has_segments(config.seeds)
     has_seeds = check_addresses(config, all_seeds(config)) > 0
@@ -121,9 +119,7 @@ def local_hosts(config: Config) -> frozenset[str]:
 
 def check_addresses(config: Config, addresses: Iterable[str], local: frozenset[str] | None = None) -> int:
     """Check seeds as `check_seeds` does, and return how many there are. `local`: the result of `local_hosts`, if known.
-
-    Raises:
-        ConfigError: one of them may not be visited.
+    Raises ConfigError: one of them may not be visited.
     """
     local = local_hosts(config) if local is None else local
     count = 0
