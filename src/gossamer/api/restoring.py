@@ -393,10 +393,10 @@ def _restore_copies(sources: Sequence[Path], directory: Path) -> str:
         shards = reopen(source / "crawl.toml").cluster.workers
         there += [home.shard for home in homes(source, shards) if home.is_there]
     if sorted(there) != list(range(shards)):
-        numbers = ", ".join(map(str, sorted(there))) or "none"
+        held = f"the shards {', '.join(map(str, sorted(there)))} of {shards}" if there else "no state of a crawl"
         raise ConfigError(
-            f"these checkpoints hold the shards {numbers} of {shards}; name the directories that one `gossamer "
-            "checkpoint` made, one of each shard"
+            f"these checkpoints hold {held}; name the directories that one `gossamer checkpoint` made, one of each "
+            "shard"
         )
     try:
         for source in sources:
