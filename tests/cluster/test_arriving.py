@@ -96,7 +96,7 @@ def test_rounds_go_on_while_a_shard_is_looked_up_that_arrives(
         await rounds(coordinator, 2)
         names.answers.clear()
         moved = names.actors["shard-1"] = Actor(1, "after")
-        arriving = asyncio.create_task(coordinator.arrive(shard=1))
+        arriving = asyncio.create_task(coordinator.order("arrive", {"shard": 1}))
         try:
             await rounds(coordinator, 3)
         finally:

@@ -211,7 +211,7 @@ def test_a_crawl_that_has_ended_stays_as_it_is_when_it_is_only_settled(site: Sit
 @pytest.mark.parametrize(
     ("seeds", "options", "says"),
     [
-        (("one.parquet",), {}, "add mode offline"),
+        (("one.parquet",), {}, 'add mode="offline"'),
         (("missing.parquet",), {"mode": "offline"}, "there is no segment"),
         (("hosts",), {"mode": "offline"}, "is no segment"),
         ((), {"mode": "offline"}, "no segment; name one"),

@@ -140,7 +140,7 @@ def _argument(match: re.Match[str]) -> str:
     flag = next((one for one in FLAGS if one.option == option), None)
     shown = _NAMES.get(option, f"--{option}")
     if flag is not None and match.start() > 0:
-        if flag.kind is bool:
+        if flag.kind is bool and not match.string.endswith("and ", 0, match.start()):  # "json and quiet exclude" …
             shown += "=True"
         elif word and (word in _WORDS or not word.islower() or option in ("seeds", "output")):
             value = word if word.isupper() or word.isdecimal() else f'"{word}"'
