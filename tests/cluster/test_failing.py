@@ -231,6 +231,7 @@ def crawl_with(
 LOST = "shard 1: goes on from its checkpoint of"
 
 
+@pytest.mark.long
 def test_a_damaged_store_is_restored_from_the_checkpoint(
     fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +248,7 @@ def test_a_damaged_store_is_restored_from_the_checkpoint(
         ("die", "its process died of SIGKILL, for the 6th time without progress; it goes on elsewhere"),
     ],
 )
+@pytest.mark.long
 def test_a_shard_that_cannot_run_goes_on_elsewhere(
     fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, says: str
 ) -> None:
@@ -265,6 +267,7 @@ def test_a_shard_whose_disk_fails_goes_on_elsewhere(
     assert LOST in notes
 
 
+@pytest.mark.long
 def test_a_crawl_is_scaled_while_a_machine_is_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The change is recorded, and the partitions of the silent shard move when it goes on."""
 
