@@ -20,7 +20,7 @@ export function whenAsked(call) {
 export function stands(status) {
   const before = state;
   state = status.state;
-  document.body.classList.add("known");
+  document.body.classList.remove("unknown");
   document.body.classList.toggle("over", isOver());
   if (before === state) return false;
   report = null;
