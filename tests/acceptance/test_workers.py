@@ -212,17 +212,19 @@ def test_a_crawl_goes_from_one_machine_to_a_cluster_and_back(
 ) -> None:
     directory = tmp_path / "crawl"
     words = (*crawl_of(web, directory, 2, "politeness.delay_s_min=0.2", politeness="weak"), "--cluster", "")
-    running = begun(*words)
+    complaints = tmp_path / "complaints"
+    running = begun(*words, complaints=complaints)
     for pages, carrier in ((10, nodes.address), (60, "")):
         try:
             until(lambda: _pages(directory, pages) or running.poll() is not None, 60)  # noqa: B023 - called at once
-            assert gossamer("stop", directory).returncode == 0
+            stopped = gossamer("stop", directory)
+            assert stopped.returncode == 0, (stopped.stderr, running.poll(), complaints.read_text())
             assert running.wait(60) == 130
         finally:
             running.kill()
             running.wait()
         if carrier:
-            running = begun("resume", directory, "--cluster", carrier)
+            running = begun("resume", directory, "--cluster", carrier, complaints=complaints)
     resumed = gossamer("resume", directory, "--quiet", "--cluster", "", "--delay", "0", "--politeness", "own")
     assert resumed.returncode == 0, resumed.stderr
     found = Harvest(directory)
@@ -347,7 +349,7 @@ def one_of_each(directory: Path, harvest: Harvest) -> dict[int, str]:
 def _pages(directory: Path, least: int) -> dict[str, object]:
     with suppress(AssertionError):
         status = answer("status", directory)
-        if int(str(status["pages"])) >= least and status.get("shards"):
+        if status["state"] == "running" and int(str(status["pages"])) >= least and status.get("shards"):
             return status
     return {}
 
