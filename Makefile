@@ -29,7 +29,7 @@ installed: $(VENV)/dev.stamp $(VENV)/docs.stamp  ## install the real parts that 
 	@sh .ci/parts debian pywb axe corpus pandas grafana frameworks
 
 acceptance: installed  ## run the checks against real parts from Debian, installing what is missing; of long ones a seventh, those of today
-	@sh .ci/acceptance
+	@sh .ci/acceptance $(GROUPS)
 
 check: $(VENV)/dev.stamp  ## the fast inner loop: format, lint, types, import contracts, spelling, tests
 	@sh .ci/lint
