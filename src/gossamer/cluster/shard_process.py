@@ -35,8 +35,7 @@ REAP_S = 0.01
 """Interval of looks at a process that has closed its line, and so is about to end."""
 TROUBLE = 76
 """Exit status of a shard that its machine, one of several, cannot run now: its disk is full or fails, or an earlier
-process has its directory. It is started again until it can.
-"""
+process has its directory. It is started again until it can."""
 DAMAGED = 77
 """Exit status of a shard whose state is damaged: the next start restores it from its checkpoint."""
 AGAIN_S = 10.0
@@ -67,7 +66,6 @@ class ShardStart(msgspec.Struct, frozen=True):
     """Returns the line for its standard input, from the file descriptor of its end of the connection."""
     environment: Mapping[str, str]
     slots: Path
-    """The directory of its slots."""
     process_s_max: float
     silent_s_max: float = math.inf
     """Time without an answer after which the process is killed: longer than the lease without which it must end."""
@@ -312,12 +310,14 @@ class ShardProcess:
 
     def _conclude(self, status: int) -> bool:
         refused, why = self._last_words
-        if status == 0:
-            self.state, self.failure = "done", ""
-        elif status in (1, 2):
-            self.state, self.failure = ("refused" if refused else "failed"), why or slots.death(status)
-        else:
+        if status not in (0, 1, 2):
             return False
+        if status == 0:
+            self.state = "done"
+            self.failure = ""
+        else:
+            self.state = "refused" if refused else "failed"
+            self.failure = why or slots.death(status)
         return True
 
     async def _listen(self, line: FrameLine) -> None:
