@@ -252,6 +252,6 @@ def test_what_is_no_checkpoint_is_reported(tmp_path: Path) -> None:
         restore_of([f"file://{tmp_path}/mis%20spelled"], tmp_path / "back")
     (tmp_path / "half").mkdir()
     (tmp_path / "half/crawl.toml").write_text(effective_toml(Config()))
-    with pytest.raises(ConfigError, match="^these checkpoints hold no state of a crawl; name the directories"):
+    with pytest.raises(ConfigError, match=r"^these checkpoints hold no state of a crawl; name the directories"):
         restore_of([str(tmp_path / "half")], tmp_path / "back")
     assert sorted(one.name for one in tmp_path.iterdir()) == ["half", "none"]
