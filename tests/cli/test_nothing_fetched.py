@@ -271,5 +271,6 @@ def test_a_check_of_what_could_not_be_fetched_finds_no_lack_of_faults(run: Gossa
     status, out, _ = run(
         "check", f"http://{CLOSED}{site}/", "--allow-private", "--hosts", "hosts", "--politeness", "own", "--quiet"
     )
-    assert status == Exit.NOTHING
+    assert status == Exit.FAILED
+    assert "Seeds that could not be checked: 1" in out
     assert "No faults" not in out
