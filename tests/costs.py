@@ -9,7 +9,8 @@ import pytest
 
 SPENT = "processor_s"
 """Property of a test's report: seconds without those of its fixtures, which tests share."""
-LIGHT_S_MAX, HEAVY_S_MAX = 2.0, 4.0
+LIGHT_S_MAX = 2.0
+HEAVY_S_MAX = 4.0
 """Of a test without the mark `heavy` or `acceptance`, and of one without `long`: twice what CONTRIBUTING.md says, for
 other programs slow a processor down.
 """

@@ -39,7 +39,8 @@ class World:
     ) -> None:  # fmt: skip
         """`leaving`: how likely a shard at each step gives up an address that it waits for. `delay_s`: the delay."""
         self.dice = random.Random(seed)
-        self.leaving, self.delay_s = leaving, delay_s
+        self.leaving = leaving
+        self.delay_s = delay_s
         self.now = 100.0
         self.shards = shards
         self.lost, self.doubled, self.late_s = lost, doubled, late_s
@@ -227,7 +228,8 @@ def test_a_grant_that_is_given_back_before_it_was_sent_is_forgotten() -> None:
 
 @pytest.mark.parametrize("restarts", [False, True])
 def test_a_process_that_is_gone_gets_nothing_that_it_waited_for(restarts: bool) -> None:
-    now, terms = 100.0, Terms(TERM_S, TURN_S, REQUEST_S_MAX, DELAY_S)
+    now = 100.0
+    terms = Terms(TERM_S, TURN_S, REQUEST_S_MAX, DELAY_S)
     sides = [Addresses(shard, 3, terms, now, is_new=True) for shard in range(3)]
     address = next(one for one in ADDRESSES if sides[0].client.owner_of(one) == 1)
     user, owner, waiting = sides
@@ -281,7 +283,8 @@ def test_the_lease_of_a_process_that_is_gone_ends_with_the_delay_after_its_last_
 @pytest.mark.parametrize("is_reached", [False, True])
 def test_a_restarted_owner_waits_for_the_delay_of_a_lease_that_ran_out_meanwhile(is_reached: bool) -> None:
     """Whether the other shard can say then that it has no lease, or not even that."""
-    now, delay_s = 100.0, 2 * REQUEST_S_MAX
+    now = 100.0
+    delay_s = 2 * REQUEST_S_MAX
     user, owner, address = wanted_of(now, delay_s=delay_s)
     user.take(1, owner.outgoing(0, now), now, 0)
     started = now + 1.0

@@ -105,7 +105,10 @@ class Explainer:
         if origin is not None:
             next_at = next_at if origin.state == "closed" else max(next_at, origin.next_at)
             waits = _why_origin_waits(origin)
-        return _QUEUED | {"reason": waits} | ({"next_due": _instant(next_at)} if next_at else {})
+        queued: dict[str, object] = {"state": "queued", "reason": waits}
+        if next_at:
+            queued["next_due"] = _instant(next_at)
+        return queued
 
     def _find_forgotten(self, url: Url) -> dict[str, object]:
         """Return when and why a page was forgotten, while that is in force; else an empty dictionary."""
@@ -138,7 +141,6 @@ class Explainer:
         return answer | {"state": "rejected", "reason": reason, "rule": rule}
 
 
-_QUEUED: dict[str, object] = {"state": "queued"}
 _HELD: dict[str, object] = {"state": "held", "reason": "pages link to it; it is awaiting the duplicate check"}
 
 

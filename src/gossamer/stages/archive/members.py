@@ -15,7 +15,7 @@ from gossamer.stages.archive.unpack import MARK, PIECE_BYTES, BrokenMemberError,
 
 HEAD_BYTES_MAX = 1 << 20
 """Largest WARC head, and largest HTTP head in a block."""
-LENGTH_DIGITS_MAX = 18
+_LENGTH_DIGITS_MAX = 18
 _END = b"\r\n\r\n"
 
 
@@ -133,7 +133,7 @@ class _Record:
 
 def is_length(text: str) -> bool:
     """Say whether a text is a number that a length can have: `²` is a digit, too."""
-    return text.isascii() and text.isdigit() and len(text) <= LENGTH_DIGITS_MAX
+    return text.isascii() and text.isdigit() and len(text) <= _LENGTH_DIGITS_MAX
 
 
 def _hash(digest: str) -> hashlib._Hash | None:
