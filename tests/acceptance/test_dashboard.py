@@ -379,6 +379,7 @@ def changed(page: Page, key: str, value: str, told: str, kind: str = "good") -> 
 @pytest.mark.long
 def test_an_answer_leaves_what_is_being_typed(crawl: Served, opened: Opened) -> None:
     page = opened(crawl.address)
+    page.wait_for_selector("#set-key option", state="attached")  # Else the page's first question would be held.
     held: list[Route] = []
     page.route("**/api/config", lambda route: held.append(route))  # noqa: PLW0108 - it must bear attributes
     with page.expect_request("**/api/config"):
