@@ -98,6 +98,21 @@ def test_dates_of_elements_come_last(
     assert stated["published"] == datetime(2020, 1, 1, tzinfo=UTC)
 
 
+@pytest.mark.parametrize(
+    ("meta", "column"),
+    [  # htmldate's unit_tests
+        ("http-equiv=last-modified content=2024-01-02", "modified"),
+        ("http-equiv=date content=2024-01-02", "published"),
+        ("name=created content=2024-01-02", "published"),
+        ("name=DC.Issued content=2024-01-02", "published"),
+        ("property=og:regDate content=20240102000000", "published"),
+        ("itemprop=datecreated datetime=2024-01-02", "published"),
+    ],
+)
+def test_old_and_odd_names_of_meta_elements(meta: str, column: str) -> None:
+    assert found(Metadata(), f"<meta {meta}>").columns[column] == datetime(2024, 1, 2, tzinfo=UTC)
+
+
 def test_links_name_author_and_license() -> None:
     by = "<a href='http://creativecommons.org/licenses/by-sa/4.0/deed.en'>CC</a>"
     columns = found(Metadata(), f"<p>By <a rel=author href=/ann>Ann Writer</a>. {by} {by}").columns
@@ -114,6 +129,10 @@ def test_open_graph_has_columns_of_its_own() -> None:
     columns = found(Metadata(), body + "<meta property=og:site_name content='The  Site'>").columns
     assert (columns["og_type"], columns["og_site_name"]) == ("article", "The Site")
     assert columns["og_image"] == "https://example.org/i.png"
+    assert "description" not in columns
+    body += "<meta property=og:description content=' '><meta property=og:description content=Words>"
+    assert found(Metadata(), body).columns["description"] == "Words"
+    assert found(Metadata(), body + "<meta name=description content=Own>").columns["description"] == "Own"
 
 
 def test_a_meta_element_can_have_several_names_and_an_empty_one_says_nothing() -> None:
@@ -151,6 +170,9 @@ def test_a_meta_element_can_have_several_names_and_an_empty_one_says_nothing() -
         ("Mon, 06 May 2024 07:08:09 +01:00", datetime(2024, 5, 6, 6, 8, 9, tzinfo=UTC)),
         ("2024-05-06 07:08 CEST", datetime(2024, 5, 6, 5, 8, tzinfo=UTC)),
         ("6 May 2024 12:08 pm EST", datetime(2024, 5, 6, 17, 8, tzinfo=UTC)),
+        ("2024-05-06T07:08:09-08:00", datetime(2024, 5, 6, 15, 8, 9, tzinfo=UTC)),
+        ("6 May 2024, at 07:08 -08:00", datetime(2024, 5, 6, 15, 8, tzinfo=UTC)),
+        ("May 6, 2024 07:08 AM ET", datetime(2024, 5, 6, 12, 8, tzinfo=UTC)),
         ("31 June 2024", None),
         ("05/06/2024", None),
         ("\uff12\uff10\uff12\uff14-05-06", None),

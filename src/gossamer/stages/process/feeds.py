@@ -14,7 +14,7 @@ import msgspec
 
 from gossamer.model.links import Announced, Announcement
 from gossamer.stages.process.xml import StopParsing
-from gossamer.stages.process.zones import mail_date, without_zone
+from gossamer.stages.process.zones import without_zone
 from gossamer.url.join import join
 
 YEARS = range(1990, 2200)
@@ -37,8 +37,8 @@ PERIODS_S = {
 def instant(text: str) -> float:
     """Return the wall time in a text, in seconds, or 0 if it is not valid.
 
-    W3C Date and Time Formats (a profile of ISO 8601; sitemaps, Atom, Dublin Core), or RFC 822 with RFC 2822's years
-    (RSS), in the zones of RFC 822 and `process.zones`. A day alone is its midnight, UTC.
+    W3C Date and Time Formats (a profile of ISO 8601; sitemaps, Atom, Dublin Core), or any form that `process.facts`
+    knows, as RFC 822 (RSS). A day alone is its midnight, UTC.
     """
     text = text.strip()[:64]
     if len(text) >= ISO_CHARACTERS_MIN and text[4] == "-" and text[10] == "T":
@@ -52,16 +52,18 @@ def instant(text: str) -> float:
     match = _W3C.fullmatch(bare)
     try:
         if match is None:
-            return _timestamp(mail_date(text))
+            from gossamer.stages.process.facts import moment  # noqa: PLC0415 - its patterns cost a start 2 ms
+
+            return _timestamp(moment(text))
         return _timestamp(_w3c(match) if zone is None else _w3c(match).replace(tzinfo=zone))
     except (ValueError, TypeError, OverflowError, IndexError):
         return 0.0
 
 
-def _timestamp(date: datetime) -> float:
-    if date.tzinfo is None:
-        date = date.replace(tzinfo=UTC)
-    return date.replace(microsecond=0).timestamp() if date.year in YEARS else 0.0
+def _timestamp(date: datetime | None) -> float:
+    if date is None or date.year not in YEARS:
+        return 0.0
+    return date.replace(microsecond=0, tzinfo=date.tzinfo or UTC).timestamp()
 
 
 def _w3c(match: re.Match[str]) -> datetime:

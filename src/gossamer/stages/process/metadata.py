@@ -81,7 +81,7 @@ class Metadata(TypedModule):
         base = Base(page.url, base_href(elements), document.charset)
         for tag, found in elements:
             if tag == "meta":
-                content = found.get("content") or ""
+                content = found.get("content") or found.get("datetime") or ""
                 for name in dict.fromkeys(_names(found)):
                     self._meta(name, content, graph, columns)
                 for key in dict.fromkeys(map(facts.bare, _names(found))):
@@ -91,6 +91,8 @@ class Metadata(TypedModule):
                 self._relation((found["rel"] or "").lower().split(), found.get("href") or "", base, columns)
         if graph:
             columns["open_graph"] = graph
+            if stated := next(filter(None, graph.get("og:description", ())), ""):
+                columns.setdefault("description", stated)
         self._set_open_graph(graph, base, columns)
         times: list[Mapping[str, str]] = []
         blocks = self._read_json_ld(document.utf8(), columns, times)
@@ -164,9 +166,11 @@ def _stated_language(elements: Sequence[Element]) -> str:
 
 
 def _names(found: Mapping[str, str | None]) -> list[str]:
-    """Return the names of a `meta` element: those of its `property`, its `name`, or else its `itemprop`."""
+    """Return the names of a `meta` element: those of its `property`, its `name`, or else `itemprop` or `http-equiv`."""
     names = [*(found.get("property") or "").split(), (found.get("name") or "").strip()]
-    return [one.lower() for one in names if one] or [(found.get("itemprop") or "").strip().lower()]
+    return [one.lower() for one in names if one] or [
+        (found.get("itemprop") or found.get("http-equiv") or "").strip().lower()
+    ]
 
 
 def _marked_author(document: HtmlDocument) -> str:

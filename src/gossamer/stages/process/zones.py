@@ -1,7 +1,7 @@
 """Zones: the time zone at the end of a written time, in the spellings that Python's parsers do not know."""
 
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta, timezone
 
 _ZONE = re.compile(
     r"(:\d\d(?:[.,]\d++)?)\s*+(?:(?:GMT|UTC?|Z)?\s*+([+-])(\d\d?):?(\d\d)?|([A-Za-z]{2,5}))(?:\s*+\([^()]*+\))?\s*+\Z",
@@ -12,7 +12,7 @@ _HOURS = {
     "BST": 1, "CDT": -5, "CET": 1, "CEST": 2, "CLT": -4, "CST": -6, "EDT": -4, "EET": 2, "EEST": 3, "EST": -5, "HKT": 8,
     "HST": -10, "ICT": 7, "IST": 5.5, "JST": 9, "KST": 9, "MDT": -6, "MESZ": 2, "MEST": 2, "MET": 1, "MEZ": 1, "MSD": 4,
     "MSK": 3, "MST": -7, "NDT": -2.5, "NST": -3.5, "NZDT": 13, "NZST": 12, "PDT": -7, "PHT": 8, "PKT": 5, "PST": -8,
-    "SAST": 2, "SGT": 8, "TRT": 3, "WEST": 1, "WET": 0, "WIB": 7,
+    "SAST": 2, "SGT": 8, "TRT": 3, "WEST": 1, "WET": 0, "WIB": 7, "ET": -5, "CT": -6, "MT": -7, "PT": -8,
 }  # fmt: skip
 """Of a name with several meanings that of RFC 822, or the most frequent in feeds: British summer, India."""
 
@@ -29,12 +29,3 @@ def without_zone(written: str) -> tuple[str, timezone | None]:
     if offset >= timedelta(days=1):
         return written, None
     return written[: found.end(1)], timezone(-offset if sign == "-" else offset)
-
-
-def mail_date(written: str) -> datetime:
-    """Parse a time as in mail, in any of these zones. Raises ValueError, TypeError, OverflowError or IndexError."""
-    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - 2 ms of a start; many crawls see no date
-
-    bare, zone = without_zone(written)
-    time = parsedate_to_datetime(bare)
-    return time if zone is None else time.replace(tzinfo=zone)
