@@ -11,6 +11,9 @@ from .pages import findings
 
 R = "\N{REPLACEMENT CHARACTER}"
 
+RUSSIAN = "Это обычный русский текст страницы, на которой заявлена другая кодировка."
+CHINESE = "这是一个中文网页，声明的编码是错误的。今天天气很好，我们去公园玩。"
+
 CASES = [
     # body, charset of the header, text, encoding
     (b"plain", "", "plain", "utf-8"),
@@ -40,6 +43,12 @@ CASES = [
     (codecs.BOM_UTF8 + "é".encode(), "windows-1251", "é", "utf-8"),
     (codecs.BOM_UTF16_LE + "é".encode("utf-16-le"), "utf-8", "é", "utf-16le"),
     (codecs.BOM_UTF16_BE + "é".encode("utf-16-be"), "", "é", "utf-16be"),
+    (b"<meta charset=utf-16>\xc3\xa9", "", "<meta charset=utf-16>é", "utf-8"),
+    # UTF-8 is believed where most of what is not ASCII is valid in it, or the page is cut within a character.
+    ("Don’t".encode("cp1252"), "utf-8", "Don’t", "windows-1252"),
+    (b" " * 20_000 + b"\xe9 ", "utf-8", " " * 20_000 + "é ", "windows-1252"),
+    (b"<meta charset=utf-8>" + RUSSIAN.encode("cp1251"), "", "<meta charset=utf-8>" + RUSSIAN, "windows-1251"),
+    (CHINESE.encode("gbk"), "utf-8", CHINESE, "gb18030"),
     # The header is stronger than the page's own word.
     (b"<meta charset=koi8-r>\xe9", "windows-1252", "<meta charset=koi8-r>é", "windows-1252"),
 ]
@@ -64,7 +73,6 @@ def test_encoding(body: bytes, header: str, text: str, name: str) -> None:
         (b"<a title='<meta charset=koi8-r>'><meta charset=koi8-u>", "koi8-u"),
         (b"<?x <meta charset=koi8-r?><meta charset=koi8-u>", "koi8-u"),
         (b"<meta charset=none-such><meta charset=koi8-u>", "koi8-u"),
-        (b"<meta charset=utf-16>", "utf-8"),
         (b"<meta charset=x-user-defined>", "windows-1252"),
         ("<html><p>x".encode("utf-16-le"), "utf-16le"),
         ("<!DOCTYPE html><p>x".encode("utf-16-be"), "utf-16be"),
@@ -138,11 +146,13 @@ def test_utf8_is_not_copied() -> None:
 
 def test_a_page_cut_within_a_character_is_still_utf8() -> None:
     assert to_utf8("é".encode()[:1], "")[1] == "utf-8"
+    assert to_utf8("é".encode()[:1], "utf-8")[1] == "utf-8"
 
 
 def test_a_page_of_utf8_with_a_part_in_another_encoding_is_still_utf8() -> None:
     page = "<title>Grüße aus Köln</title>".encode() * 4 + "<p>café</p>".encode("windows-1252")
     assert to_utf8(page, "")[1] == "utf-8"
+    assert to_utf8("é".encode() + b"\xe9", "utf-8") == ("é".encode() + b"\xe9", "utf-8")
 
 
 def test_a_page_in_windows_1251_is_read() -> None:

@@ -89,7 +89,7 @@ ODDITIES = {
     "base that runs": ("<base href='javascript:x'><a href=x>n</a>", [D + "x"]),
     "each mention": ("<a href=x>n</a><a href=./x#y>m</a><a href=x>o</a>", [D + "x"] * 3),
     "nul": ("<a href='x\0y'>n</a>", [D + "x%EF%BF%BDy"]),
-    "broken UTF-8": (b"<meta charset=utf-8><a href='x\xffy'>n</a>", [D + "x%EF%BF%BDy"]),
+    "broken UTF-8": (b"<meta charset=utf-8><a href='x\xffy'>\xc3\xa9</a>", [D + "x%EF%BF%BDy"]),
 }
 
 

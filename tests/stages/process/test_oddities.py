@@ -146,7 +146,8 @@ TABLE: dict[str, tuple[str | bytes, list[str]]] = {
     ),
     "undeclared and not UTF-8": (b"<a href='\xe4'>n</a>", ["anchor %C3%A4"]),
     "Shift_JIS": ("<meta charset=sjis><a href='表?'>n</a>".encode("cp932"), ["anchor %E8%A1%A8?"]),
-    "broken UTF-8": (b"<meta charset=utf-8><a href='x\xff'>n</a>", ["anchor x%EF%BF%BD"]),
+    "broken UTF-8": (b"<meta charset=utf-8><a href='x\xff'>\xc3\xa9</a>", ["anchor x%EF%BF%BD"]),
+    "no UTF-8, as declared": (b"<meta charset=utf-8><a href='\xe4?\xe4'>\xfc</a>", ["anchor %C3%A4?%E4"]),
     "byte order mark against meta": (
         codecs.BOM_UTF8 + "<meta charset=cp1251><a href='ж'>n</a>".encode(),
         ["anchor %D0%B6"]),

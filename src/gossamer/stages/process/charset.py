@@ -15,6 +15,8 @@ LATE_BYTES_MAX = 32_768
 """Bytes in which a declaration counts though it comes late: a parser that meets one begins again (section 13.2.3.4)."""
 DETECTED_BYTES_MAX = 65_536
 """Bytes that are examined when an encoding is guessed."""
+CHECKED_BYTES = 16_384
+"""Bytes in which a page shows whether it is in UTF-8, as it declares, if they are not all ASCII."""
 
 _ENCODINGS = msgspec.json.decode(
     pkgutil.get_data("gossamer.stages.process", "encodings.json") or b"", type=dict[str, tuple[str, str]]
@@ -71,13 +73,15 @@ def encoding_of_label(label: str) -> str | None:
 def to_utf8(body: bytes, header_charset: str) -> tuple[bytes, str]:
     """Return the page's bytes in UTF-8 and the encoding they came in (WHATWG name, lower case).
 
-    A page that declares UTF-8 is returned unchanged, without its byte order mark; errors in it are replaced when parts
-    are decoded. Other pages are transcoded, with U+FFFD for errors. Without BOM, header and meta: UTF-8 if that
-    decodes, else windows-1252.
+    A page in UTF-8 is returned unchanged, without its byte order mark; errors in it are replaced when parts are decoded.
+    Other pages are transcoded, with U+FFFD for errors. Without BOM, header and meta: UTF-8 if that decodes, else what
+    is guessed. So it is with a page that declares UTF-8 where more of it is invalid than valid in UTF-8.
     """
     name, mark = _read_declaration(body, header_charset)
     if mark:
         body = body[mark:]
+    elif name == "utf-8" and not _may_be_utf8(body):
+        name = guess_encoding(body)
     if name is None:
         name = _infer_encoding(body)
     if name == "utf-8":
@@ -117,19 +121,31 @@ def _infer_encoding(body: bytes) -> str:
         body.decode("utf-8")
     except UnicodeDecodeError as error:
         # A cut page may end within a character.
-        is_utf8 = error.reason == "unexpected end of data" or _is_mostly_utf8(body[:DETECTED_BYTES_MAX])
+        is_utf8 = error.reason == "unexpected end of data" or _is_mostly_utf8(body[:DETECTED_BYTES_MAX], 5)
         return "utf-8" if is_utf8 else guess_encoding(body)
     return "utf-8"
 
 
-def _is_mostly_utf8(body: bytes) -> bool:
-    """Say whether at most a fifth of what is not ASCII is invalid in UTF-8: a page with parts of another origin. Text
-    in other encodings is valid UTF-8 by chance only, a few characters in a hundred.
+def _may_be_utf8(body: bytes) -> bool:
+    """Say whether at least half of what is not ASCII is valid in UTF-8. About 10 µs, of Cyrillic 50 µs."""
+    piece = body[:CHECKED_BYTES]
+    if piece.isascii():
+        piece = body[:DETECTED_BYTES_MAX]
+    try:
+        piece.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.reason == "unexpected end of data" or _is_mostly_utf8(piece, 2)
+    return True
+
+
+def _is_mostly_utf8(body: bytes, parts: int) -> bool:
+    """Say whether at most one part of `parts` of what is not ASCII is invalid in UTF-8: a page with parts of another
+    origin. Text in other encodings is valid UTF-8 by chance only, a few characters in a hundred.
     """
     text = body.decode("utf-8", "replace")
     errors = text.count("\ufffd")
     others = len(text) - len(text.encode("ascii", "ignore"))
-    return errors * 5 <= others
+    return errors * parts <= others
 
 
 def decode_body(body: bytes, name: str) -> str:
