@@ -12,7 +12,7 @@ from .pages import findings
 R = "\N{REPLACEMENT CHARACTER}"
 
 RUSSIAN = "Это обычный русский текст страницы, на которой заявлена другая кодировка."
-CHINESE = "这是一个中文网页，声明的编码是错误的。今天天气很好，我们去公园玩。"
+CHINESE = "这是一个中文网页。声明的编码是错误的。今天天气很好。我们去公园玩。"
 
 CASES = [
     # body, charset of the header, text, encoding
@@ -45,7 +45,7 @@ CASES = [
     (codecs.BOM_UTF16_BE + "é".encode("utf-16-be"), "", "é", "utf-16be"),
     (b"<meta charset=utf-16>\xc3\xa9", "", "<meta charset=utf-16>é", "utf-8"),
     # UTF-8 is believed where most of what is not ASCII is valid in it, or the page is cut within a character.
-    ("Don’t".encode("cp1252"), "utf-8", "Don’t", "windows-1252"),
+    ("Don\u2019t".encode("cp1252"), "utf-8", "Don\u2019t", "windows-1252"),
     (b" " * 20_000 + b"\xe9 ", "utf-8", " " * 20_000 + "é ", "windows-1252"),
     (b"<meta charset=utf-8>" + RUSSIAN.encode("cp1251"), "", "<meta charset=utf-8>" + RUSSIAN, "windows-1251"),
     (CHINESE.encode("gbk"), "utf-8", CHINESE, "gb18030"),

@@ -73,9 +73,9 @@ def encoding_of_label(label: str) -> str | None:
 def to_utf8(body: bytes, header_charset: str) -> tuple[bytes, str]:
     """Return the page's bytes in UTF-8 and the encoding they came in (WHATWG name, lower case).
 
-    A page in UTF-8 is returned unchanged, without its byte order mark; errors in it are replaced when parts are decoded.
+    A page in UTF-8 is returned unchanged, without its byte order mark; errors are replaced when parts are decoded.
     Other pages are transcoded, with U+FFFD for errors. Without BOM, header and meta: UTF-8 if that decodes, else what
-    is guessed. So it is with a page that declares UTF-8 where more of it is invalid than valid in UTF-8.
+    is guessed; so it is with a page that declares UTF-8 and is not mostly valid in it.
     """
     name, mark = _read_declaration(body, header_charset)
     if mark:
