@@ -143,6 +143,14 @@ def test_an_index_leads_to_sitemaps_and_prefixes_are_the_documents_own() -> None
     assert told(found(body)).kind == "sitemap_index"
 
 
+@pytest.mark.parametrize(
+    ("root", "entry", "kind"), [("urlset", "sitemap", "sitemap_file"), ("sitemapindex", "url", "sitemap")]
+)
+def test_an_index_with_the_names_of_a_sitemap_and_the_other_way_round(root: str, entry: str, kind: str) -> None:
+    entries = "".join(f"<{entry}><loc>https://e.example/{name}</loc></{entry}>" for name in "ab")
+    assert links(found(f"<{root}>{entries}</{root}>".encode())) == [("/a", kind), ("/b", kind)]
+
+
 RSS = b"""<?xml version="1.0"?><rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"
  xmlns:sy="http://purl.org/rss/1.0/modules/syndication/" xmlns:dc="http://purl.org/dc/elements/1.1/"><channel>
 <title>Site &amp; more</title><link>https://e.example/</link>
@@ -262,7 +270,7 @@ def test_other_documents_are_nothing(body: bytes) -> None:
 
 
 def test_plain_text_and_gzip_are_read_where_they_are_announced() -> None:
-    text = b"\xef\xbb\xbfhttps://e.example/1\r\n\r\n ftp://e.example/2 \rhttps://e.example/3"
+    text = b"\xef\xbb\xbfhttps://e.example/1\t2026-11-20\r\n\r\n ftp://e.example/2 \rhttps://e.example/3"
     for body, kind in ((text, "text/plain"), (gzip.compress(text), "application/octet-stream")):
         assert links(found(body, kind, "sitemap_file")) == [("/1", "sitemap"), ("/3", "sitemap")]
         assert found(body, kind) == Findings()

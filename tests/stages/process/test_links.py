@@ -122,6 +122,8 @@ def test_every_link_type(options: ProcessOptions) -> None:
         "<link rel=alternate href=alt><link rel='canonical next' href=c><link rel=icon href=no><link rel=next>"
         "<link rel='Search' href=find><link rel=search type=application/opensearchdescription+xml href=no>"
         "<link rel='license' type='text/html; charset=utf-8' href=law><link rel='index up' href=all>"
+        # HTML5 Boilerplate #1895 and fess #786: sitemaps; `feed` is of microformats and of the first drafts of HTML5.
+        "<link rel=sitemap type=application/xml href=sm><link rel=feed href=f>"
         "<meta http-equiv=Refresh content='5; URL=r'></head>"
         "<map><area href=ar alt=' An \n area '></map><iframe src=if></iframe><iframe></iframe><iframe srcdoc=x>",
         options,
@@ -135,6 +137,8 @@ def test_every_link_type(options: ProcessOptions) -> None:
         ("find", "related", ""),
         ("law", "related", ""),
         ("all", "related", ""),
+        ("sm", "related", ""),
+        ("f", "feed_file", ""),
         ("r", "meta_refresh", ""),
         ("ar", "area", "An area"),
         ("if", "iframe", ""),
@@ -339,6 +343,7 @@ def test_where_a_small_page_without_links_a_script_leads(
         ('<x>; title="a, b; rel=no"; rel=next, <y>; REL=alternate', [("next", "x"), ("alternate", "y")]),
         ('<x>; title="q\\"uote"; rel=next', [("next", "x")]),
         ("<x>, <y>; rel=next", [("next", "y")]),
+        ("<x>; rel='next', <y>;rel = 'prev'", [("next", "x"), ("prev", "y")]),
         (" , <x> ; rel = next ,", [("next", "x")]),
         ("<x>; rel=stylesheet", []),
         ("<x>; rel=next; rel=prev", [("next", "x")]),

@@ -40,8 +40,11 @@ def parse_head(lines: Sequence[bytes]) -> Head | None:
     return head if head is not None and head.status >= 200 else None
 
 
-UNKNOWN_TYPES = frozenset(("", "unknown/unknown", "application/unknown"))
-"""Types that say nothing (MIME Sniffing, section 7)."""
+UNKNOWN_TYPES = frozenset((
+    "", "unknown/unknown", "application/unknown", "text/*", "text/htm", "text/x-html", "text/xhtml", "application/html",
+    "application/xhtml", "text/x-server-parsed-html", "httpd/unix-directory", "magnus-internal/cgi",
+))  # fmt: skip
+"""Types that say nothing (MIME Sniffing, section 7), and wrong names of HTML, of which it is none without its marks."""
 LINE_ENDS = (b"\r\n", b"\n")
 _BLANK = " \t\r"
 

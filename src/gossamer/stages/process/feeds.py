@@ -78,7 +78,8 @@ def _w3c(match: re.Match[str]) -> datetime:
 
 URLS_MAX = 50_000
 """The protocol's own bound, of pages in a sitemap and of sitemaps in an index."""
-SITEMAP_ROOTS = {"urlset": ("sitemap", "url"), "sitemapindex": ("sitemap_index", "sitemap")}
+SITEMAP_ROOTS = {"urlset": "url", "sitemapindex": "sitemap"}
+"""Outermost elements, and what their entries are called. Some sites write an index with the names of a sitemap."""
 _WANTED = frozenset(("loc", "lastmod", "changefreq", "priority"))
 
 
@@ -90,15 +91,20 @@ class SitemapHandler:
     def __init__(self, announcement: Announcement, root: str) -> None:
         """`root` is the name of the outermost element, in lower case."""
         prefix, colon, local = root.rpartition(":")
-        kind, entry = SITEMAP_ROOTS[local]
-        announcement.kind = "sitemap" if kind == "sitemap" else "sitemap_index"
         self._announcement = announcement
         self._prefix = prefix + colon
-        self._entry = self._prefix + entry
+        self._entry = ""
+        self._enter(SITEMAP_ROOTS[local])
         self._said: dict[str, str] = {}
         self._depth = 0
 
+    def _enter(self, entry: str) -> None:
+        self._announcement.kind = "sitemap" if entry == "url" else "sitemap_index"
+        self._entry = self._prefix + entry
+
     def start(self, name: str, attributes: Mapping[str, str], depth: int) -> None:
+        if depth == 2 and not self._announcement.entries and name[len(self._prefix) :] in SITEMAP_ROOTS.values():
+            self._enter(name[len(self._prefix) :])
         if name == self._entry:
             self._said.clear()
             self._depth = depth + 1
@@ -143,7 +149,7 @@ def listed(lines: Iterable[str]) -> Generator[None, None, list[Announced]]:
     for number, line in enumerate(lines, 1):
         if number % LINES_AT_ONCE == 0:
             yield
-        text = line.strip("\ufeff \t\r\n\f")
+        text = line.strip("\ufeff \t\r\n\f").partition("\t")[0]
         if text[:7].lower() == "http://" or text[:8].lower() == "https://":
             found.append(Announced(text))
             if len(found) >= URLS_MAX:

@@ -81,9 +81,9 @@ _RELATIONS = {
 }  # fmt: skip
 _RELATED = frozenset((
     "appendix", "author", "chapter", "contents", "copyright", "first", "glossary", "help", "index", "last", "license",
-    "privacy-policy", "search", "section", "start", "subsection", "terms-of-service", "toc", "top", "up",
+    "privacy-policy", "search", "section", "sitemap", "start", "subsection", "terms-of-service", "toc", "top", "up",
 ))  # fmt: skip
-"""Relations to documents, of HTML (section 4.6.6), HTML 4 (section 6.12) and IANA's registry."""
+"""Relations to documents, of HTML (section 4.6.6), HTML 4 (section 6.12), IANA's and the microformats' registries."""
 _FEEDS = frozenset(("application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/feed+json"))
 _SOURCES = {
     "area": ("href", "area"), "frame": ("src", "frame"), "iframe": ("src", "iframe"),
@@ -327,7 +327,7 @@ def link_values(value: str) -> Iterator[tuple[dict[str, str], str]]:
         parameters: dict[str, str] = {}
         while (match := _LINK_PARAMETER.match(value, position)) is not None:
             position = match.end()
-            text = match[2] if match[2] is not None else (match[3] or "")
+            text = match[2] if match[2] is not None else (match[3] or "").strip("'")
             parameters.setdefault(match[1].lower(), re.sub(r"\\(.)", r"\1", text))
         yield parameters, target[1]
         position = _after_comma(value, position)
@@ -422,10 +422,10 @@ def _types(rel: str, media_type: str = "") -> list[str]:
     words = rel.lower().split()
     if "stylesheet" in words:
         return []
-    if "alternate" in words and _media_type(media_type) in _FEEDS:
+    if "feed" in words or ("alternate" in words and _media_type(media_type) in _FEEDS):
         return [FEED_FILE]
     found = dict.fromkeys(_RELATIONS[word] for word in words if word in _RELATIONS)
-    if not found and not _RELATED.isdisjoint(words) and _may_be_html(media_type):
+    if not found and not _RELATED.isdisjoint(words) and ("sitemap" in words or _may_be_html(media_type)):
         return [RELATED]
     return list(found)
 
