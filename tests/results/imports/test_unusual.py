@@ -56,6 +56,7 @@ KINDS = {
     "the last record cut": b"".join(map(gzip.compress, RECORDS))[:-30],
     "`application/http` without `msgtype`": each(b"", b""),
     "pseudo headers instead of a status line": each(b"HTTP/1.1 200 OK", b":status: 200"),
+    "`ICY 200 OK`, of streams": each(b"HTTP/1.1 200 OK", b"ICY 200 OK, yes"),
     "ARC 1": arc(),
     "ARC 1.1 of Heritrix": arc(version="1 1"),
     "ARC 2, with five more fields": arc(version="2 0", extra=" 200 abc - 0 a.arc"),

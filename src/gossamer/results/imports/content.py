@@ -11,6 +11,9 @@ from gossamer.stages.archive.foreign import Block, UnreadableError
 from gossamer.stages.fetch.headers import Head, parse_head
 from gossamer.world.spill import Spill
 
+_BEGINS = (b"HTTP", b"ICY ", b":status:")
+_ODD_STATUS = re.compile(rb"(?:HTTPX?(?:/[0-9.]{1,9})?|ICY|:status:)[ \t]*+(?=[1-9][0-9]{2})")
+"""Matches how others begin a reply: streams of radio, browsers that speak HTTP/2, a rewriting proxy."""
 _DIGITS = re.compile(r"[0-9]{4,}+")
 _NO_DATE = "19700101000000"
 
@@ -24,13 +27,23 @@ def take_head(block: Block) -> tuple[Head, bool]:
     head = None
     count = 0
     data = b""
-    while head is None and block.begins_with(b"HTTP/"):
+    is_odd = False
+    while head is None and begins_reply(block):
         data = block.take_head()
+        if not data.startswith(b"HTTP/"):
+            data = _ODD_STATUS.sub(b"HTTP/1.1 ", data, count=1)
+            is_odd = True
         head = parse_head(BytesIO(data.replace(b"\r\r\n", b"\r\n")).readlines())
         count += 1
     if head is None:
         raise UnreadableError("holds no HTTP reply")
-    return head, count == 1 and data.count(b"\r\n") == data.count(b"\n") == data.count(b"\r")
+    is_plain = data.count(b"\r\n") == data.count(b"\n") == data.count(b"\r")
+    return head, is_plain and count == 1 and not is_odd
+
+
+def begins_reply(block: Block) -> bool:
+    """Say whether a record seems to begin with the head of a reply."""
+    return any(map(block.begins_with, _BEGINS))
 
 
 def keep(pieces: Iterator[bytes], room: Room) -> tuple[bytes, LargeBody | None, bool]:

@@ -10,7 +10,7 @@ from gossamer.model.links import EMBED, LINK_TYPES, OUTLINK
 from gossamer.model.pages import Original
 from gossamer.model.visits import http_date
 from gossamer.results.imports.capture import LINK_TYPE, Capture, CapturePlace, Item, Refused, Room, Skipped, Source
-from gossamer.results.imports.content import date_of, keep, take_head
+from gossamer.results.imports.content import begins_reply, date_of, keep, take_head
 from gossamer.results.imports.texts import PREFIXES
 from gossamer.stages.archive.chunks import Dechunked, is_chunked
 from gossamer.stages.archive.foreign import CAPTURES, Block, Fault, ForeignRecord, RecordStream, UnreadableError
@@ -85,7 +85,10 @@ class _ContentReader:
         if kind not in CAPTURES or scheme_of(url) not in SCHEMES:
             return b""
         about: dict[str, Any] = {"kind": kind, "url": url}
-        if kind == "resource" or (kind == "response" and scheme_of(url) not in ("http", "https")):
+        is_bare = not fields.get("content-type", "application/http").startswith("application/http") and not (
+            begins_reply(record.block)
+        )  # As in ARC files of programs that kept no heads.
+        if kind == "resource" or (kind == "response" and (is_bare or scheme_of(url) not in ("http", "https"))):
             about["kind"] = "resource"
             about["status"] = 200
             about["headers"] = (("Content-Type", fields.get("content-type", "")),)
@@ -103,7 +106,7 @@ class _ContentReader:
         return about
 
     def _read_http(self, block: Block, about: dict[str, Any], protocol: str) -> Any:
-        if about["kind"] == "revisit" and not block.begins_with(b"HTTP/"):
+        if about["kind"] == "revisit" and not begins_reply(block):
             about["status"] = 0
             about["headers"] = ()
             return ()
