@@ -267,13 +267,22 @@ def test_har(tmp_path: Path) -> None:
         entry("data:text/html,x"),
         {**entry(), "startedDateTime": "never"},
         {"request": 1},
-        entry(text="!!", encoding="base64"),
+        # PerfCascade's samples: content removed by hand; Firefox 54's status of what it had cached.
+        entry(text="MANUALLY REMOVED", encoding="base64"),
+        {**entry(), "response": {**entry(text="cached")["response"], "status": 0}},
+        {**entry(), "response": {**entry()["response"], "status": -2}},
         entry(text="last"),
     )
     for one in (path, write(tmp_path / "b.har.gz", gzip.compress(path.read_bytes()))):
         items = items_of(one)
-        text, raw, missing, *others, last = items
-        assert [type(item) for item in others] == [Skipped, Skipped, Skipped, Refused, Refused, Refused]
+        text, raw, missing, *others, removed, cached, failed, last = items
+        assert [type(item) for item in others] == [Skipped, Skipped, Skipped, Refused, Refused]
+        assert isinstance(failed, Skipped)
+        assert failed.kind == "entry without a reply"
+        assert isinstance(removed, Capture)
+        assert (removed.body, removed.truncated) == (b"", "unspecified")
+        assert isinstance(cached, Capture)
+        assert (cached.body, cached.status) == (b"cached", 200)
         assert isinstance(text, Capture)
         assert isinstance(raw, Capture)
         assert isinstance(missing, Capture)
@@ -282,12 +291,12 @@ def test_har(tmp_path: Path) -> None:
         assert (text.reply().charset, raw.reply().charset) == ("utf-8", "iso-8859-1")
         assert text.headers[-2:] == (("set-cookie", "a=1"), ("set-cookie", "b=2"))
         assert (text.reply().header("content-encoding"), text.http_version, text.ip) == (None, "2", "2001:db8::1")
-        assert (missing.truncated, last.place.offset, last.body) == ("unspecified", 9, b"last")
+        assert (missing.truncated, last.place.offset, last.body) == ("unspecified", 11, b"last")
     (source,) = find_sources([str(path)])
     room = Room(Spills(tmp_path, "sha1"))
     assert list(captures_of(source, room, raw.place)) == list(captures_of(source, room))[2:]
     *before, cut = items_of(write(tmp_path / "cut.har", path.read_bytes()[:-300]))
-    assert len(before) == 9
+    assert len(before) == 11
     assert isinstance(cut, Refused)
 
 

@@ -103,16 +103,22 @@ def _decode(data: bytes) -> _HarEntry:
 def _capture(entry: _HarEntry, place: CapturePlace, folder: Path | None) -> Item:
     response = entry.response
     url = entry.request.url
-    if scheme_of(url) not in SCHEMES or not 100 <= response.status <= 999:
-        return Skipped(place, f"entry {scheme_of(url)[:20]}" if response.status else "entry without a reply", url)
+    content = response.content
+    text = content.text or ""
+    status = response.status or (200 if text and response.headers else 0)  # Firefox has 0 for what it had cached.
+    if scheme_of(url) not in SCHEMES or not 100 <= status <= 999:
+        is_other = scheme_of(url) not in SCHEMES and response.status
+        return Skipped(place, f"entry {scheme_of(url)[:20]}" if is_other else "entry without a reply", url)
     date = date_of(entry.started_date_time)
     if date is None:
         raise ValueError(f"has no valid date ({entry.started_date_time[:40]!r})")
-    content = response.content
-    text = content.text or ""
     is_text = content.encoding != "base64"
-    body = text.encode("utf-8", "replace") if is_text else base64.b64decode("".join(text.split()), validate=True)
     is_there = content.text is not None or (content.size or 0) <= 0
+    try:
+        body = text.encode("utf-8", "replace") if is_text else base64.b64decode("".join(text.split()), validate=True)
+    except ValueError:  # A remark in place of the content, as people and sanitizers write it.
+        body = b""
+        is_there = False
     if folder is not None and _ATTACHED.fullmatch(content.file or ""):
         with suppress(OSError):
             body = read_input(folder / str(content.file), ENTRY_BYTES_MAX)
@@ -122,7 +128,7 @@ def _capture(entry: _HarEntry, place: CapturePlace, folder: Path | None) -> Item
         kind="response",
         url=url,
         fetched_at=date,
-        status=response.status,
+        status=status,
         headers=_headers(response, is_text=is_text and bool(text), is_gzip=body.startswith(GZIP)),
         body=body,
         reason=response.status_text or "",
