@@ -47,6 +47,11 @@ SENT = [
     (200, "", '<script>location.replace("/a/_____tmd_____/punish?x5secdata=xc', "alibaba"),
     (200, "Robot Check", '<form method="get" action="/errors/validateCaptcha">', "amazon"),
     (429, "", "Our systems have detected unusual traffic from your computer network", "google"),
+    (200, "Robot or human?", '<div id="px-captcha" role="main">', "human"),
+    (200, "Bot Verification", '<form id="lsrecaptcha-form"><div id="recaptchadiv">', "litespeed"),
+    (200, "Are you a robot?", '<div class="g-recaptcha" data-sitekey="6Le">', "captcha"),
+    (200, "Security Check", "<script src='https://js.hcaptcha.com/1/api.js'>", "captcha"),
+    (200, "Verify you are human", '<div class="cf-turnstile" data-sitekey="0x4">', "captcha"),
     (999, "", 'window.location.href = "https://" + domain + "/authwall?trk=" + trk', "linkedin"),
 ]  # fmt: skip
 
@@ -104,6 +109,12 @@ def test_consent_pages_are_marked(url: str, name: str | None) -> None:
     wall = WALLS.in_page(url, "A title", b"<p>text")
     assert (wall.name if wall is not None else None) == name
     assert wall is None or wall.consent
+
+
+def test_the_widget_of_a_captcha_alone_makes_no_wall() -> None:
+    form = b"<title>Contact us</title><form><div class=g-recaptcha data-sitekey=6Le></div></form>"
+    assert WALLS.in_page(URL, "Contact us", form) is None
+    assert WALLS.in_error(form) is None
 
 
 def test_an_operators_rules_take_the_place_of_ours() -> None:

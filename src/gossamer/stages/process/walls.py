@@ -43,6 +43,8 @@ class Wall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     titles: tuple[str, ...] = ()
     body: tuple[str, ...] = ()
     """Marks in the markup. In an error they are sufficient; in a page only together with a title."""
+    only_titled: bool = False
+    """Whether they are insufficient in an error, too: widgets that ordinary forms have."""
     small: tuple[str, ...] = ()
     """Marks that suffice in a page of at most `SMALL_BYTES_MAX` whose title is empty or a part of its address."""
     urls: tuple[str, ...] = ()
@@ -69,7 +71,7 @@ class Walls:
                 self._headers.setdefault(name, []).append((re.compile(pattern, re.IGNORECASE), wall))
             for title in wall.titles:
                 self._titles.setdefault(title.casefold(), []).append(wall)
-            if not wall.consent:
+            if not (wall.consent or wall.only_titled):
                 self._body += [(mark.encode(), wall) for mark in wall.body]
             self._small += [(mark.encode(), wall) for mark in wall.small]
             self._urls += [(url, wall) for url in wall.urls]
