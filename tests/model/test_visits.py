@@ -35,7 +35,8 @@ def test_nothing_is_raised_whatever_is_sent(value: str) -> None:
         ("Tue, 15 Nov 1994 11:00:00 GMT", 0.0),
         ("-5", None),
         ("soon", None),
-        ("1.5", None),
+        ("292.052427053", 292.052427053),  # sentry 7919, urllib3 2861
+        ("1.5.1", None),
         ("", None),
         ("9" * 30, 999_999_999_999_999_999.0),
         ("\u0663", None),

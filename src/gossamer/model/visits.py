@@ -10,7 +10,7 @@ from typing import BinaryIO, Final, Literal, Protocol
 import msgspec
 
 _MAX_AGE = re.compile(r"(?:^|,)[ \t]*max-age[ \t]*=[ \t]*\"?([0-9]+)\"?[ \t]*(?:$|,)", re.IGNORECASE)
-_SECONDS = re.compile(r"[0-9]+\Z")
+_SECONDS = re.compile(r"[0-9]+(?:\.[0-9]*)?\Z")
 _DIGITS_MAX = 18
 """Digits that are read of a number of seconds: a longer number means forever anyway."""
 
@@ -206,7 +206,8 @@ class Content(msgspec.Struct, frozen=True):
 
 
 def retry_after_s(reply: Reply, now: float) -> float | None:
-    """Return how long a server asks us to wait: seconds or a date (RFC 9110, section 10.2.3), never negative.
+    """Return how long a server asks us to wait: seconds, also with decimals, or a date (RFC 9110, section
+    10.2.3), never negative.
 
     A date is measured against the server's own Date header where there is one, since clocks differ.
     """

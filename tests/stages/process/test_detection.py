@@ -49,11 +49,12 @@ def test_a_page_that_declares_nothing(language: str, codec: str, names: set[str]
     assert TEXTS[language] in body.decode()
 
 
-def test_a_declaration_is_always_stronger() -> None:
+def test_a_declaration_is_stronger_except_one_of_utf8_that_is_wrong() -> None:
     body = html("ru", "cp1251")
     assert to_utf8(body, "koi8-r")[1] == "koi8-r"
     assert to_utf8(b"<meta charset=iso-8859-1>" + body, "")[1] == "windows-1252"
-    assert to_utf8(html("de", "utf-16-le"), "utf-8")[1] == "utf-8"
+    assert to_utf8(html("de", "utf-16-le"), "utf-8")[1] == "utf-16le"
+    assert to_utf8(body, "utf-8")[1] == "windows-1251"
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def parse_cookie(text: str, url: Url, now: float) -> Cookie | None:
         return None
     host_only = domain == "" or bool(_ADDRESS.fullmatch(url.host))
     if not path.startswith("/"):
-        path = _default_path(url)
+        path = path_of(url).rpartition("/")[0] or "/"
     if not _keeps_its_prefix(name, secure=secure, host_only=host_only and "domain" not in said, path=path):
         return None
     domain = domain or url.host
@@ -237,11 +237,6 @@ def path_of(url: Url) -> str:
     """Return the path of a URL, without its query."""
     parts = split(url.text)
     return parts.path if parts is not None and parts.path else "/"
-
-
-def _default_path(url: Url) -> str:
-    path = path_of(url)
-    return path[: path.rindex("/")] or "/"
 
 
 def _path_matches(path: str, of_cookie: str) -> bool:

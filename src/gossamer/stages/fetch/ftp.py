@@ -199,7 +199,7 @@ def _result(transfer: Transfer, at: FtpPlace, end: End) -> Reply | Failure:
     # libcurl reports a 421 at any time as a timeout.
     refused = end.code in _REFUSED or (end.code and code == _UNAVAILABLE)
     if refused and not transfer.stopped and 400 <= code < 600:
-        again = _may_be_directory(at, code)
+        again = code == _NO_FILE and at.name != "" and not media_type_of(at.name)  # It may be a directory.
         error = f"FTP {_last_line(transfer) or code}{_IS_DIRECTORY if again else ''}"
         failure = transfer.failure("http_error", error, retry=code < 500, host_level=code == _UNAVAILABLE)
         return replace(failure, again=again)
@@ -215,11 +215,6 @@ def _size(transfer: Transfer) -> int:
     """Return the size that the server named for a file; 0 if it named none."""
     sizes = [line[4:].strip() for line in transfer.head if line.startswith(b"213 ")]
     return int(sizes[-1]) if sizes and _DIGITS.fullmatch(sizes[-1]) else 0
-
-
-def _may_be_directory(at: FtpPlace, code: int) -> bool:
-    """Say whether what the server did not send as a file may be a directory: it has no known extension."""
-    return code == _NO_FILE and at.name != "" and not media_type_of(at.name)
 
 
 def _last_line(transfer: Transfer) -> str:

@@ -352,7 +352,9 @@ class HttpModule:
         settings = _settings(options)
         proxy = options.proxy
         if route is not None:
-            settings += _certificate_settings(route)
+            if route.certificate:
+                key = route.certificate_key or route.certificate
+                settings += [(pycurl.SSLCERT, route.certificate), (pycurl.SSLKEY, key)]
             proxy = route.proxy or proxy
         if proxy:
             options = replace(options, proxy=_resolving(proxy, bool(options.proxy_resolves)))
@@ -388,12 +390,6 @@ def _own(options: FetchOptions, agent: str, rule: Rule | None = None) -> _Own:
     if rule is not None:
         secret |= rule.secret
     return _Own(fields, secret, compose(fields, secret))
-
-
-def _certificate_settings(route: Route) -> list[Setting]:
-    if not route.certificate:
-        return []
-    return [(pycurl.SSLCERT, route.certificate), (pycurl.SSLKEY, route.certificate_key or route.certificate)]
 
 
 def _resolving(proxy: str, resolves: bool) -> str:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from gossamer.model.errors import ConfigError
 from gossamer.stages.fetch.certificates import check_certificate
 from gossamer.stages.fetch.credentials import OPEN_HEADERS, is_credential, proxy_of
-from gossamer.stages.fetch.options import RequestRule, Route, UserPassword, where_of
+from gossamer.stages.fetch.options import RequestRule, Route, where_of
 from gossamer.url.url import DEFAULT_PORTS, split_authority
 
 if TYPE_CHECKING:
@@ -146,16 +146,13 @@ def _place(where: str, rule: RequestRule, product_token: str) -> _Place:
     if rule.certificate or rule.certificate_key:
         check_certificate(where, rule.certificate, rule.certificate_key)
     route = Route(rule.proxy, rule.certificate, rule.certificate_key)
-    secure = Rule(headers, tuple(rule.query.items()), _pair(rule.digest), route)
+    digest = (rule.digest.user, rule.digest.password) if rule.digest is not None else None
+    secure = Rule(headers, tuple(rule.query.items()), digest, route)
     plain = Rule(open_headers, route=Route(rule.proxy))
     path = match["path"] or "/"
     return _Place(
         match["scheme"] or "", bool(match["below"]), match["host"], match["port"] or "", path, secure, plain
     )  # fmt: skip
-
-
-def _pair(login: UserPassword | None) -> tuple[str, str] | None:
-    return (login.user, login.password) if login is not None else None
 
 
 def _merge(rules: tuple[Rule, ...]) -> Rule:

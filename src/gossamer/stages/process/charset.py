@@ -80,8 +80,9 @@ def to_utf8(body: bytes, header_charset: str) -> tuple[bytes, str]:
     name, mark = _read_declaration(body, header_charset)
     if mark:
         body = body[mark:]
-    elif name == "utf-8" and not _may_be_utf8(body):
-        name = guess_encoding(body)
+    elif name == "utf-8":
+        piece = body[:CHECKED_BYTES]
+        name = None if not _is_mostly_utf8(body[:DETECTED_BYTES_MAX] if piece.isascii() else piece, 2) else name
     if name is None:
         name = _infer_encoding(body)
     if name == "utf-8":
@@ -117,35 +118,21 @@ def _infer_encoding(body: bytes) -> str:
                 return name
     if _ISO_2022_JP(body[:DETECTED_BYTES_MAX]):
         return "iso-2022-jp"
-    try:
-        body.decode("utf-8")
-    except UnicodeDecodeError as error:
-        # A cut page may end within a character.
-        is_utf8 = error.reason == "unexpected end of data" or _is_mostly_utf8(body[:DETECTED_BYTES_MAX], 5)
-        return "utf-8" if is_utf8 else guess_encoding(body)
-    return "utf-8"
-
-
-def _may_be_utf8(body: bytes) -> bool:
-    """Say whether at least half of what is not ASCII is valid in UTF-8. About 10 µs, of Cyrillic 50 µs."""
-    piece = body[:CHECKED_BYTES]
-    if piece.isascii():
-        piece = body[:DETECTED_BYTES_MAX]
-    try:
-        piece.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return error.reason == "unexpected end of data" or _is_mostly_utf8(piece, 2)
-    return True
+    return "utf-8" if _is_mostly_utf8(body, 5) else guess_encoding(body)
 
 
 def _is_mostly_utf8(body: bytes, parts: int) -> bool:
     """Say whether at most one part of `parts` of what is not ASCII is invalid in UTF-8: a page with parts of another
     origin. Text in other encodings is valid UTF-8 by chance only, a few characters in a hundred.
     """
-    text = body.decode("utf-8", "replace")
-    errors = text.count("\ufffd")
-    others = len(text) - len(text.encode("ascii", "ignore"))
-    return errors * parts <= others
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        text = body[:DETECTED_BYTES_MAX].decode("utf-8", "replace")
+        others = len(text) - len(text.encode("ascii", "ignore"))
+        # A cut page may end within a character.
+        return error.reason == "unexpected end of data" or text.count("\ufffd") * parts <= others
+    return True
 
 
 def decode_body(body: bytes, name: str) -> str:

@@ -148,7 +148,7 @@ def moment(written: str) -> datetime | None:
     (`_days`), also with a time of day such as `10:30 PM`. A Buddhist year is converted. None for anything else, such as
     `01/02/2024` or a Persian year. Without a zone: UTC.
     """
-    written = _ERA.sub(_of_era, written.strip()[:80])
+    written = _ERA.sub(lambda era: str(_ERAS[era[1]] + int(era[2].replace("元", "1"))), written.strip()[:80])
     leading = _LEADING.match(written)
     written = written[leading.end() if leading is not None else 0 :][:60]
     if (day := _days().match(written)) is not None and (iso := _as_iso(day)):
@@ -222,10 +222,6 @@ def _as_iso(found: re.Match[str]) -> str:
         year = words[2] or words[5] or words[6]
         month = str(_MONTH_OF[(words[1] or words[3] or words[7]).lower()])
     return f"{year}-{month:0>2}-{day:0>2}"
-
-
-def _of_era(found: re.Match[str]) -> str:
-    return str(_ERAS[found[1]] + int(found[2].replace("元", "1")))
 
 
 def _of_whole_day(found: re.Match[str]) -> str:

@@ -330,7 +330,8 @@ def link_values(value: str) -> Iterator[tuple[dict[str, str], str]]:
             text = match[2] if match[2] is not None else (match[3] or "").strip("'")
             parameters.setdefault(match[1].lower(), re.sub(r"\\(.)", r"\1", text))
         yield parameters, target[1]
-        position = _after_comma(value, position)
+        comma = value.find(",", position)
+        position = len(value) if comma < 0 else comma + 1
 
 
 def redirect_target(reply_url: str, headers: Iterable[tuple[str, str]]) -> str | None:
@@ -425,20 +426,12 @@ def _types(rel: str, media_type: str = "") -> list[str]:
     if "feed" in words or ("alternate" in words and _media_type(media_type) in _FEEDS):
         return [FEED_FILE]
     found = dict.fromkeys(_RELATIONS[word] for word in words if word in _RELATIONS)
-    if not found and not _RELATED.isdisjoint(words) and ("sitemap" in words or _may_be_html(media_type)):
+    # Searches have descriptions, and licenses forms, for machines.
+    may_be_page = "sitemap" in words or _media_type(media_type) in ("", *HTML_TYPES)
+    if not found and may_be_page and not _RELATED.isdisjoint(words):
         return [RELATED]
     return list(found)
 
 
-def _may_be_html(media_type: str) -> bool:
-    """Say whether a link's `type` lets it lead to a page: searches have descriptions, licenses forms for machines."""
-    return _media_type(media_type) in ("", *HTML_TYPES)
-
-
 def _media_type(value: str) -> str:
     return value.partition(";")[0].strip().lower()
-
-
-def _after_comma(value: str, position: int) -> int:
-    comma = value.find(",", position)
-    return len(value) if comma < 0 else comma + 1

@@ -240,10 +240,6 @@ def _end_last_line(page: Page) -> bytes:
     return page.body if page.is_cut or page.body[-1:] == b"\n" else page.body + b"\n"
 
 
-def _gopher_links(page: Page) -> Iterator[tuple[str, str]]:
-    return offers(_end_last_line(page))
-
-
 def _url_list_links(page: Page) -> Iterator[tuple[str, str]]:
     """Yield the lines of a list of addresses; those that begin with # are remarks."""
     body = _end_last_line(page)
@@ -255,6 +251,6 @@ def _url_list_links(page: Page) -> Iterator[tuple[str, str]]:
 
 _READERS: Final[dict[str, Callable[[Page], Iterator[tuple[str, str]]]]] = {
     "text/x-ftp-listing": _ftp_links,
-    "application/gopher-menu": _gopher_links,
+    "application/gopher-menu": lambda page: offers(_end_last_line(page)),
     "text/uri-list": _url_list_links,
 }

@@ -91,8 +91,8 @@ class Metadata(TypedModule):
                 self._relation((found["rel"] or "").lower().split(), found.get("href") or "", base, columns)
         if graph:
             columns["open_graph"] = graph
-            if stated := next(filter(None, graph.get("og:description", ())), ""):
-                columns.setdefault("description", stated)
+            if shared := next(filter(None, graph.get("og:description", ())), ""):
+                columns.setdefault("description", shared)
         self._set_open_graph(graph, base, columns)
         times: list[Mapping[str, str]] = []
         blocks = self._read_json_ld(document.utf8(), columns, times)

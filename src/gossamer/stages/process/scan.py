@@ -527,10 +527,6 @@ def skip_comment(body: bytes, start: int) -> int:
     return end.end() if end is not None else -1
 
 
-def _literal(text: bytes) -> bytes:
-    return text.replace(b"&", b"&amp;").replace(b"<", b"&lt;")
-
-
 def emphasis_of(body: bytes, pieces: list[tuple[int, int]]) -> str:
     """Return the headings and bold text of the pieces, `EMPHASIS_CHARACTERS_MAX` of it at most. Linear."""
     found: list[bytes] = []
@@ -553,6 +549,11 @@ def block_text(body: bytes, pieces: list[tuple[int, int]]) -> str:
 
     A piece whose start is inverted (`~`) holds no markup.
     """
-    markup = b"".join([body[start:end] if start >= 0 else _literal(body[~start:end]) for start, end in pieces])
+    markup = b"".join(
+        [
+            body[start:end] if start >= 0 else body[~start:end].replace(b"&", b"&amp;").replace(b"<", b"&lt;")
+            for start, end in pieces
+        ]
+    )
     text = text_of(_BREAK.sub(b"\n", markup))
     return "\n".join([" ".join(words) for line in text.split("\n") if (words := line.split())])

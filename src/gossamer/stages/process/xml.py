@@ -68,7 +68,7 @@ def repair(pieces: Iterable[bytes]) -> Iterator[bytes]:
         data = held + piece
         made = []
         position = 0
-        left -= 0 if inside else _mistakes(data)
+        left -= 0 if inside else data.count(b"&") - data.count(b";")  # Roughly: those that are bare.
         if left < 0:
             return  # Too many mistakes for a genuine document.
         while position < len(data):
@@ -90,11 +90,6 @@ def repair(pieces: Iterable[bytes]) -> Iterator[bytes]:
         held = data[end:]
         yield b"".join(made)
     yield held if inside else _REFERENCE.sub(_mend, held)
-
-
-def _mistakes(data: bytes) -> int:
-    """Return the approximate number of bare `&`."""
-    return data.count(b"&") - data.count(b";")
 
 
 def _mend(match: re.Match[bytes]) -> bytes:

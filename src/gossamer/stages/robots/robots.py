@@ -119,7 +119,8 @@ class SiteRobots:
         if record is None:
             record = _record_in(self._epochs, partition, origin)
             if self._kept is not None and (data := self._kept.get(_key(partition, origin))) is not None:
-                record = _newer(record, decode(data))
+                stored = filter(None, (record, decode(data)))
+                record = max(stored, key=lambda one: one.last_request_at, default=None)
             if record is not None:
                 self._records.put(origin, record, RECORD_BYTES + len(record.text))
         return record
@@ -134,13 +135,6 @@ def _record_in(epochs: Epochs, partition: int, origin: str) -> RobotsRecord | No
 def record_of(epochs: Epochs, url: Url) -> RobotsRecord | None:
     """Return what a shard's store has of the robots.txt of a URL's origin. One read."""
     return _record_in(epochs, url.partition, url.origin)
-
-
-def _newer(one: RobotsRecord | None, other: RobotsRecord | None) -> RobotsRecord | None:
-    """Return the record with the later request of two records of an origin."""
-    if one is None or other is None:
-        return one or other
-    return max(one, other, key=lambda record: record.last_request_at)
 
 
 def _key(partition: int, origin: str) -> bytes:
