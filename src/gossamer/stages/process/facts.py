@@ -53,8 +53,10 @@ Polish, Russian and Turkish."""
 _MONTH_OF = {begin: number for number, begins in enumerate(_MONTHS, 1) for begin in begins.split("|")}
 _MONTH = rf"({'|'.join(sorted(_MONTH_OF, key=len, reverse=True))})[^\W\d_]{{0,8}}\.?"
 _DAY = r"([0-3]?[0-9])(?:st|nd|rd|th|er|º|\.)?"
-_BEFORE_TIME = r"(?:[\s,|·\u2013-]|\b(?:at|um|à|kl\.?|klo)\b){1,4}"
+_BEFORE_TIME = r"(?:[\s,|·\u2013-]|\b(?:at|um|om|à|às|a las|alle|ore|saat|kl\b\.?|klo)(?!\w)){1,6}"
 _TIME_OF_DAY = re.compile(rf"{_BEFORE_TIME}(?=[0-9]{{1,2}}:[0-9]{{2}})", re.IGNORECASE)
+_HOUR = re.compile(r"(?<![\d.:])(\d{1,2})[h.](\d{2})(?![\d.])")
+"""Finds a time of day as French, Portuguese and Nordic pages write it: `10h14`, `10.14`."""
 _LEADING = re.compile(
     r"(?>(?:(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|satur|sat|sun)(?:day)?|(?:last |first )?(?:published|posted"
     r"|updated|modified|created|written)|on|date)[.:,]{0,2}\s++)+)(?=\d|[a-z]{3,9}\.? \d{1,2}(?:st|nd|rd|th)?,? \d{4})",
@@ -152,7 +154,7 @@ def moment(written: str) -> datetime | None:
     leading = _LEADING.match(written)
     written = written[leading.end() if leading is not None else 0 :][:60]
     if (day := _days().match(written)) is not None and (iso := _as_iso(day)):
-        rest = written[day.end() :]
+        rest = _HOUR.sub(r"\1:\2", written[day.end() :])
         if (words := _TIME_OF_DAY.match(rest)) is not None:
             rest = " " + rest[words.end() :]
         if not (day[1] or day[5]) and rest.strip() and not rest[1:2].isdigit():
@@ -202,7 +204,7 @@ def date_within(text: str) -> datetime | None:
     days = list(_days().finditer(text))
     if len({_as_iso(day) for day in days}) != 1:
         return None
-    rest = text[days[0].end() :]
+    rest = _HOUR.sub(r"\1:\2", text[days[0].end() :])
     return moment(days[0][0] + (rest if _TIME_OF_DAY.match(rest) else ""))
 
 

@@ -109,19 +109,16 @@ class SitemapHandler:
             self._said.clear()
             self._depth = depth + 1
         elif name.rpartition(":")[2] == "link" and "alternate" in attributes.get("rel", "").lower().split():
-            self._name_alternate(attributes.get("href", "").strip())
+            # Each version of a page has an entry that names all versions again, so only distinct addresses count.
+            address = attributes.get("href", "").strip()
+            if address and len(self._announcement.alternates) < URLS_MAX:
+                self._announcement.alternates[address] = None
 
     def end(self, name: str, text: str, depth: int) -> None:
         if name == self._entry:
             self._take()
         elif depth == self._depth and name.startswith(self._prefix) and name[len(self._prefix) :] in _WANTED:
             self._said.setdefault(name[len(self._prefix) :], text)
-
-    def _name_alternate(self, address: str) -> None:
-        # Each version of a page has an entry that names all versions again, so only distinct addresses count.
-        alternates = self._announcement.alternates
-        if address and len(alternates) < URLS_MAX:
-            alternates[address] = None
 
     def _take(self) -> None:
         said = self._said

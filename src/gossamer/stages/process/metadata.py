@@ -5,7 +5,7 @@ Open Graph, JSON-LD, canonical address, description, dates, license.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from itertools import islice
 
 from gossamer.model.pages import Findings, Page
@@ -14,7 +14,7 @@ from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.stages.process.jsonld import roots
 from gossamer.stages.process.links import Base, base_href, collapse_spaces
 from gossamer.stages.process.options import TypedModule
-from gossamer.stages.process.scan import Element, attributes, automaton, text_of
+from gossamer.stages.process.scan import attributes, automaton, text_of
 from gossamer.stages.process.scripted import signal_of
 from gossamer.stages.process.walk import ElementWalk
 
@@ -79,8 +79,11 @@ class Metadata(TypedModule):
         graph: dict[str, list[str]] = {}
         metas: dict[str, list[str]] = {}
         base = Base(page.url, base_href(elements), document.charset)
+        language: re.Match[str] | None = None
         for tag, found in elements:
             if tag == "meta":
+                if language is None and (found.get("http-equiv") or "").strip().lower() == "content-language":
+                    language = _LANGUAGE.fullmatch((found.get("content") or "").strip())
                 content = found.get("content") or found.get("datetime") or ""
                 for name in dict.fromkeys(_names(found)):
                     self._meta(name, content, graph, columns)
@@ -89,15 +92,11 @@ class Metadata(TypedModule):
                         held.append(collapse_spaces(content, self._options.title_bytes_max))
             elif tag == "link" and found.get("rel"):
                 self._relation((found["rel"] or "").lower().split(), found.get("href") or "", base, columns)
-        if graph:
-            columns["open_graph"] = graph
-            if shared := next(filter(None, graph.get("og:description", ())), ""):
-                columns.setdefault("description", shared)
         self._set_open_graph(graph, base, columns)
         times: list[Mapping[str, str]] = []
         blocks = self._read_json_ld(document.utf8(), columns, times)
-        if stated := _LANGUAGE.fullmatch(_stated_language(elements)):
-            columns.setdefault("declared_language", stated[0])
+        if language is not None:
+            columns.setdefault("declared_language", language[0])
         if signal := signal_of(document.utf8(), len(document.markup.anchors())):
             columns["script_signal"] = signal
         linked = self._read_anchors(document, base, str(columns.get("license", "")))
@@ -129,11 +128,13 @@ class Metadata(TypedModule):
         )
 
     def _set_open_graph(self, graph: dict[str, list[str]], base: Base, columns: dict[str, object]) -> None:
-        for column, name in _TYPED.items():
+        if graph:
+            columns["open_graph"] = graph
+        for column, name in (*_TYPED.items(), ("description", "og:description")):
             value = next(filter(None, graph.get(name, ())), "")
             value = base.join(value) or "" if value and column == "og_image" else value
             if value:
-                columns[column] = value
+                columns.setdefault(column, value)
 
     def _meta(self, name: str, content: str, graph: dict[str, list[str]], columns: dict[str, object]) -> None:
         if name == "description" and content.strip():
@@ -156,13 +157,6 @@ class Metadata(TypedModule):
         if blocks:
             columns["json_ld"] = blocks
         return blocks
-
-
-def _stated_language(elements: Sequence[Element]) -> str:
-    for tag, found in elements:
-        if tag == "meta" and (found.get("http-equiv") or "").strip().lower() == "content-language":
-            return (found.get("content") or "").strip()
-    return ""
 
 
 def _names(found: Mapping[str, str | None]) -> list[str]:
