@@ -100,6 +100,9 @@ TABLE: dict[str, tuple[str | bytes, list[str]]] = {
     "noscript": ("<noscript><a href=x>n</a><img src=y></noscript>", ["anchor x", "embed y"]),
     "frames": ("<frameset><frame src=f></frameset>", ["frame f", "embed f"]),
     "inline frame": ("<iframe src=f><a href=no></iframe><iframe></iframe>", ["iframe f", "embed f"]),
+    "late frames": (  # lazysizes, WP Rocket; heritrix3's testDataSrc has them for images
+        "<iframe data-src='f.html'></iframe><iframe src=about:blank data-lazy-src=/g></iframe><iframe data-src=1>",
+        ["iframe f.html", "iframe https://example.org/g", "embed f.html", "embed https://example.org/g"]),
     "area": ("<map><area href=x alt=n><area></map>", ["area x"]),
     "meta refresh": ("<meta http-equiv=refresh content=\"0;url='x'\">", ["meta_refresh x"]),
     "relations": ("<link rel='next' href=x><link rel='shortcut icon' href=y>", ["next x", "embed y"]),

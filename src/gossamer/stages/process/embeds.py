@@ -143,7 +143,7 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
     "embed": ("src",),
     "object": ("data",),
     "input": ("src",),
-    "iframe": ("src", "data-src"),
+    "iframe": ("src", "data-src", "data-lazy-src"),
     "frame": ("src",),
     "amp-img": ("src",),
     "amp-anim": ("src",),

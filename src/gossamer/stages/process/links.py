@@ -399,6 +399,9 @@ def _addresses_in(tag: str, attributes: Mapping[str, str | None]) -> Iterator[tu
     if tag in _SOURCES:
         name, link_type = _SOURCES[tag]
         href = attributes.get(name)
+        if tag == "iframe" and href in (None, "", "about:blank"):  # A script moves its address to `src` once it shows.
+            late = (attributes.get(one) or "" for one in ("data-src", "data-lazy-src"))
+            href = next((one for one in late if "/" in one or "." in one), None)
         # An area may lead to the page itself; a frame without source shows nothing.
         if href or (tag == "area" and name in attributes):
             yield link_type, href or ""
