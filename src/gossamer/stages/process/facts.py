@@ -53,7 +53,7 @@ Polish, Russian and Turkish."""
 _MONTH_OF = {begin: number for number, begins in enumerate(_MONTHS, 1) for begin in begins.split("|")}
 _MONTH = rf"({'|'.join(sorted(_MONTH_OF, key=len, reverse=True))})[^\W\d_]{{0,8}}\.?"
 _DAY = r"([0-3]?[0-9])(?:st|nd|rd|th|er|º|\.)?"
-_BEFORE_TIME = r"(?:[\s,|·\u2013-]|\b(?:at|um|om|à|às|a las|alle|ore|saat|kl\b\.?|klo)(?!\w)){1,6}"
+_BEFORE_TIME = r"(?:[\s,|·\u2013-]|\b(?:at|um|om|à|às|a las|saat|kl\b\.?|klo)(?!\w)){1,6}"
 _TIME_OF_DAY = re.compile(rf"{_BEFORE_TIME}(?=[0-9]{{1,2}}:[0-9]{{2}})", re.IGNORECASE)
 _HOUR = re.compile(r"(?<![\d.:])(\d{1,2})[h.](\d{2})(?![\d.])")
 """Finds a time of day as French, Portuguese and Nordic pages write it: `10h14`, `10.14`."""
