@@ -90,7 +90,16 @@ def test_exports_of_the_store_are_those_of_the_crawl(stored: Stored, tmp_path: P
     assert found["total"] >= 0
 
 
-def test_an_index_beside_the_checkpoints_is_searched_without_the_rest(stored: Stored) -> None:
+@pytest.fixture
+def unindexed(stored: Stored) -> Iterator[Stored]:
+    """The same without an index in the store: the test's is deleted after it."""
+    yield stored
+    for name in stored.bucket.objects("crawls/two/search/"):
+        stored.bucket.client.delete_object(Bucket=NAME, Key=f"crawls/two/search/{name}")
+
+
+def test_an_index_beside_the_checkpoints_is_searched_without_the_rest(unindexed: Stored) -> None:
+    stored = unindexed
     found = json.loads(run(stored, "search", "the", "--json"))
     for _ in range(2):  # The second replaces what the first has made.
         status, _, err = commands.run("search", stored.uri, "--build", *stored.sets)
