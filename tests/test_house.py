@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,12 @@ def parsed(path: Path) -> ast.Module:
     return figures.trees()[figures.module_name(path)]
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Return the nodes of a module, once for all tests: a walk takes longer than what they ask of each node."""
+    return tuple(ast.walk(parsed(path)))
+
+
 def card(package: Path) -> dict[str, str]:
     """Return a package's card, by the word that begins each line."""
     _, _, lines = (ast.get_docstring(parsed(package / "__init__.py")) or "").partition("\n\n")
@@ -124,7 +131,7 @@ def test_cards_name_what_their_packages_import() -> None:
         name = package_of(f"{figures.module_name(module)}.")
         if name not in imported:
             continue
-        for node in ast.walk(parsed(module)):
+        for node in nodes(module):
             if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("gossamer"):
                 short = node.module == "gossamer" or node.module.removeprefix("gossamer.") in GROUPS
                 imported[name] |= {f"{node.module}.{one.name}" for one in node.names} if short else {node.module}
@@ -137,7 +144,7 @@ def test_cards_name_what_their_packages_import() -> None:
 
 
 def test_a_class_name_means_one_thing() -> None:
-    names = Counter(node.name for path in MODULES for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef))
+    names = Counter(node.name for path in MODULES for node in nodes(path) if isinstance(node, ast.ClassDef))
     assert [name for name, count in names.items() if count > 1] == []
 
 
@@ -146,7 +153,7 @@ def test_functions_and_the_whole_stay_small() -> None:
     large = [
         f"{name_of(module)}: {node.name}"
         for module in MODULES
-        for node in ast.walk(parsed(module))
+        for node in nodes(module)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (node.end_lineno or 0) - node.lineno >= FUNCTION_LINES_MAX
     ]
@@ -231,7 +238,7 @@ def test_only_those_who_may_touch_files_do() -> None:
         f"{name_of(module)}:{node.lineno}"
         for module in MODULES
         if not {name_of(module), package_of(f"{figures.module_name(module)}.")} & FILES_ALLOWED.keys()
-        for node in ast.walk(parsed(module))
+        for node in nodes(module)
         if isinstance(node, ast.Call) and opens_files(node)
     ]
     assert not touching

@@ -6,10 +6,11 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib.metadata import packages_distributions
 
-from tests.test_house import MODULES, REPOSITORY, name_of, parsed
+from tests.test_house import MODULES, REPOSITORY, name_of, nodes
 
 NAMED = re.compile(r"`(\w+)\.([A-Z]\w*)`|`([A-Z]\w*)\.(\w+)`")
 """`module.Class` and `Class.member`."""
@@ -19,10 +20,10 @@ ENVIRONMENT = {"IPython"}
 """What an environment brings that Gossamer runs in."""
 
 
-def defined(tree: ast.AST) -> set[str]:
+def defined(parts: Iterable[ast.AST]) -> set[str]:
     """Return all names that a part of a module defines, imports or takes."""
     found = set()
-    for node in ast.walk(tree):
+    for node in parts:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 found.add(name)
@@ -31,8 +32,8 @@ def defined(tree: ast.AST) -> set[str]:
     return found
 
 
-def docstrings(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def docstrings(parts: Iterable[ast.AST]) -> Iterator[str]:
+    for node in parts:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.value.value
 
@@ -41,19 +42,22 @@ def test_names_in_docstrings_exist() -> None:
     classes: dict[str, ast.ClassDef] = {}
     modules: dict[str, set[str]] = {}
     for path in MODULES:
-        tree = parsed(path)
-        modules.setdefault(path.stem, set()).update(defined(tree))
-        classes |= {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+        modules.setdefault(path.stem, set()).update(defined(nodes(path)))
+        classes |= {node.name: node for node in nodes(path) if isinstance(node, ast.ClassDef)}
+
+    @cache
+    def members(name: str) -> set[str]:
+        return defined(ast.walk(classes[name]))
 
     def has(name: str, member: str) -> bool:
         kind = classes.get(name)
         bases = [] if kind is None else [ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in kind.bases]
-        return kind is not None and (member in defined(kind) or any(has(base, member) for base in bases))
+        return kind is not None and (member in members(name) or any(has(base, member) for base in bases))
 
     lost = [
         f"{name_of(path)}: {module or kind}.{named or member}"
         for path in MODULES
-        for text in docstrings(parsed(path))
+        for text in docstrings(nodes(path))
         for module, named, kind, member in NAMED.findall(text)
         if not (named in modules.get(module, {named}) if module else kind in OTHERS or has(kind, member))
     ]
@@ -68,7 +72,7 @@ def test_imported_libraries_are_declared() -> None:
     imported = {
         (node.module if isinstance(node, ast.ImportFrom) else one.name).partition(".")[0]
         for path in MODULES
-        for node in ast.walk(parsed(path))
+        for node in nodes(path)
         if isinstance(node, ast.Import | ast.ImportFrom)
         for one in node.names
     }

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import io
 import re
-import tokenize
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -29,9 +27,10 @@ def pattern() -> re.Pattern[str]:
 
 
 def read_by_people(source: str) -> str:
-    """Return the comments and the texts of a module: docstrings and messages."""
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    comments = [token.string.removeprefix("#") for token in tokens if token.type == tokenize.COMMENT]
+    """Return the comments and the texts of a module: docstrings and messages. What follows a # in a text counts twice:
+    finding the comments alone takes as long as all else here.
+    """
+    comments = [line.partition("#")[2] for line in source.splitlines() if "#" in line]
     texts = [node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)]
     return "\n".join([*comments, *(text for text in texts if isinstance(text, str))])
 
