@@ -93,8 +93,10 @@ async def over_stdio(commands: Commands, *words: str) -> AsyncIterator[Client]:
 
 @asynccontextmanager
 async def over_http(address: str, token: str) -> AsyncIterator[Client]:
+    # On a machine at its limit, a request may go out as the server closes a connection that idled for too long.
+    headers = {"Authorization": f"Bearer {token}", "Connection": "close"}
     async with (
-        create_mcp_http_client(headers={"Authorization": f"Bearer {token}"}) as http,
+        create_mcp_http_client(headers=headers) as http,
         Client(streamable_http_client(address, http_client=http)) as client,
     ):
         yield client
