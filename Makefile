@@ -19,8 +19,8 @@ help:  ## show what can be made
 demo: $(VENV)/run.stamp  ## crawl a synthetic web on loopback, with progress and a report
 	$(BIN)/gossamer demo
 
-test: $(VENV)/dev.stamp  ## run the tests: they contact loopback only
-	sh .ci/in-memory $(BIN)/python -m pytest $(PARALLEL)
+test: $(VENV)/dev.stamp  ## run the tests, or those of MARKS: they contact loopback only
+	sh .ci/in-memory $(BIN)/python -m pytest $(PARALLEL) $(if $(MARKS),-m "$(MARKS)")
 
 debian: $(VENV)/dev.stamp  ## run the tests of what parses, and a crawl, with Debian's own Python
 	@sh .ci/debian $(or $(DEBIAN),/usr/bin/python3) $(or $(VENV_DEBIAN),.venv-debian)
@@ -29,7 +29,7 @@ installed: $(VENV)/dev.stamp $(VENV)/docs.stamp  ## install the real parts that 
 	@sh .ci/parts debian pywb axe corpus pandas grafana frameworks
 
 acceptance: installed  ## run the checks against real parts from Debian, installing what is missing; of long ones a seventh, those of today
-	@sh .ci/acceptance
+	@sh .ci/acceptance $(GROUPS)
 
 check: $(VENV)/dev.stamp  ## the fast inner loop: format, lint, types, import contracts, spelling, tests
 	@sh .ci/lint
