@@ -31,7 +31,13 @@ CUTS_MIN = 250
 WEB = SimwebOptions.plain(hosts=1, pages=7, bytes_median=500, links_per_page=4)
 
 
-@pytest.mark.parametrize(("keep", "twice"), [(0, False), (500, True)], ids=["all-dropped", "half-kept-and-cut-again"])
+@pytest.mark.parametrize(
+    ("keep", "twice"),
+    [
+        pytest.param(0, False, id="all-dropped", marks=pytest.mark.long),
+        pytest.param(500, True, id="half-kept-and-cut-again"),
+    ],
+)
 def test_recovery_is_right_after_a_cut_at_any_operation(
     tmp_path: Path, keep: int, twice: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:

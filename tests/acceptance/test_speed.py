@@ -24,7 +24,7 @@ PAUSE_S = 20.0
 
 
 @pytest.mark.acceptance
-@pytest.mark.alone
+@pytest.mark.paced
 @pytest.mark.timeout(900)
 def test_a_crawl_makes_no_more_calls_than_it_did(tmp_path: Path) -> None:
     """Of Python's functions and of C's. A change for the better lowers the guard. Beside a dozen busy processes a crawl
@@ -38,6 +38,7 @@ def test_a_crawl_makes_no_more_calls_than_it_did(tmp_path: Path) -> None:
 
 @pytest.mark.acceptance
 @pytest.mark.alone
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_a_crawl_costs_no_more_beside_the_floor_than_it_did(tmp_path: Path) -> None:
     """The least of three rounds each, and of further ones where that is too much: what else the machine does only ever

@@ -239,6 +239,7 @@ def test_or_resume_continues_and_begins(tmp_path: Path) -> None:
 
 
 @pytest.mark.acceptance
+@pytest.mark.long
 def test_types_hold_outside_of_the_project(tmp_path: Path) -> None:
     (tmp_path / "use.py").write_text(USE)
     done = subprocess.run(

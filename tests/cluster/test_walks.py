@@ -129,7 +129,7 @@ def close(members: list[Member]) -> None:
 
 
 @pytest.mark.promise("Several shards", "A walker of a random walk is neither lost nor doubled by a kill of a shard.")
-@pytest.mark.parametrize("shards", with_further(2, 3))
+@pytest.mark.parametrize("shards", [2, pytest.param(3, marks=(pytest.mark.acceptance, pytest.mark.long))])
 @pytest.mark.heavy
 def test_no_kill_loses_or_doubles_a_walker_on_its_way(tmp_path: Path, shards: int) -> None:
     web = generated(random.Random(3), pages=120, hosts=12)

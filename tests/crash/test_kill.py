@@ -31,7 +31,10 @@ IMPATIENT = (
     "Crash safety", "Killing any process of a crawl at any moment loses no discovered URL and archives no page twice."
 )
 @pytest.mark.heavy
-@pytest.mark.parametrize("web", [pytest.param(PLAIN, marks=pytest.mark.acceptance), ODD], ids=["plain", "odd"])
+@pytest.mark.parametrize(
+    "web",
+    [pytest.param(PLAIN, id="plain", marks=(pytest.mark.acceptance, pytest.mark.long)), pytest.param(ODD, id="odd")],
+)
 def test_a_killed_crawl_ends_as_an_undisturbed_one(web: SimwebOptions, tmp_path: Path) -> None:
     calm, web = undisturbed(web, tmp_path / "calm", *IMPATIENT)
     assert (calm.status, calm.again, calm.harvest.faults()) == (0, 0, [])
