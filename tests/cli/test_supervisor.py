@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
+import runpy
 import signal
 import subprocess
 import sys
@@ -13,8 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.cli import supervisor
 from gossamer.cli.job import AGAIN
 from gossamer.cli.supervisor import Patience, Supervisor, SupervisorSlots
+from gossamer.state import slots
 from gossamer.state.slots import CONTENT_DEATHS
 
 # A child takes signals as the real one does: it starts with them blocked and unblocks once it has handlers.
@@ -326,3 +331,17 @@ def test_no_child_outlives_an_exception(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         Supervisor(start, slots, watched.said.append, Patience(watch_s=0.05)).run()
     assert children[0].returncode == -signal.SIGKILL
+
+
+def test_the_fake_of_the_slots_has_all_that_is_called() -> None:
+    """One function that it lacked was called on a machine at its limit alone."""
+    fake = runpy.run_path(str(Path(__file__).parent / "fakes/fake_slots.py"))
+    called = set(re.findall(r"(?<![\w.])slots\.(\w+)\(", inspect.getsource(supervisor)))
+    assert {"death", "is_silent"} <= called
+
+    def parameters(function: Callable[..., object]) -> int:
+        return len(inspect.signature(function).parameters)
+
+    assert {name: parameters(getattr(slots, name)) for name in called} == {
+        name: parameters(fake[name]) for name in called & fake.keys()
+    }
