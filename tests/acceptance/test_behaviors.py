@@ -86,7 +86,7 @@ def test_a_page_without_end_is_left_after_so_many_steps(
     server = site({"/": f"<body><script>{ENDLESS}</script>", "/made": "x"})
     few = rendered(command, tmp_path / "few", f"{server.url}/", "--set", "render.behavior_steps_max=3")
     assert "<p>20</p>" in few
-    assert "<p>200</p>" not in few
+    assert few.count("<p>") < 600, "a step scrolls four times; thirty steps show thousands"
     none = rendered(command, tmp_path / "none", f"{server.url}/", "--set", "render.behavior_steps_max=0")
     assert "<p>19</p>" in none
     assert "<p>20</p>" not in none
