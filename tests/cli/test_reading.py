@@ -293,7 +293,10 @@ def test_a_damaged_page_of_a_table_is_reported_like_one_that_is_cut(run: Real, t
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("damage", ["cut", "a bit of the footer", "other bytes", "empty"])
+@pytest.mark.parametrize(
+    "damage",
+    ["cut", "a bit of the footer", *(pytest.param(one, marks=pytest.mark.long) for one in ("other bytes", "empty"))],
+)
 def test_a_damaged_table_is_named_by_resume_and_nothing_is_lost(run: Real, tmp_path: Path, damage: str) -> None:
     crawl = tmp_path / "crawl"
     [table] = (crawl / "pages").iterdir()

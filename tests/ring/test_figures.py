@@ -63,7 +63,7 @@ def test_every_submitted_link_is_in_one_layer_of_the_duplicate_check(
     if backend == "rocksdb":
         found = figures
     else:
-        with SimwebProcess(SimwebOptions.plain(seed=3, hosts=8, pages=160), tmp_path / "web") as web:
+        with SimwebProcess(SimwebOptions.plain(seed=3, hosts=8, pages=60), tmp_path / "web") as web:
             found = Figures(web, tmp_path / "crawl", f"seen.backend='{backend}'", "scope.scope='any'")
     checks = found.checks
     assert sum(checks.values()) == found.submitted

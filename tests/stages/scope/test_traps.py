@@ -362,7 +362,7 @@ def languages_and_versions(path: str) -> tuple[list[object], list[str]]:
     [
         (languages, "/manual/en/part0/0", len(LANGUAGES) * DOCUMENTS),
         (versions, "/1/0.html", 24 * DOCUMENTS),
-        (languages_and_versions, "/en/1/0", len(LANGUAGES) * 12 * 100),
+        pytest.param(languages_and_versions, "/en/1/0", len(LANGUAGES) * 12 * 100, marks=pytest.mark.long),
     ],
 )
 def test_languages_and_versions_are_fetched_whole(site: Site, start: str, pages: int) -> None:
