@@ -45,11 +45,14 @@ killed = set()  # One that was killed a moment ago may be there yet.
 
 def kill_one():
     for path in Path("/proc").iterdir():
-        words = (path / "cmdline").read_bytes().split(b"\\0") if path.name.isdigit() else []
-        if b"gossamer.api.member" in words and path.name not in killed and own(int(path.name)):
-            os.kill(int(path.name), signal.SIGKILL)
-            killed.add(path.name)
-            return
+        try:
+            words = (path / "cmdline").read_bytes().split(b"\\0") if path.name.isdigit() else []
+            if b"gossamer.api.member" in words and path.name not in killed and own(int(path.name)):
+                os.kill(int(path.name), signal.SIGKILL)
+                killed.add(path.name)
+                return
+        except OSError:  # It ended meanwhile.
+            continue
 
 def own(pid):
     while pid > 1 and pid != os.getpid():

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ from gossamer.results.isolated.questions import FAILURES_MAX, AnswerBounds
 from gossamer.results.isolated.searches import SEARCHING, Searches
 from gossamer.results.search.documents import IndexedPage
 from gossamer.results.search.index import IndexWriter
+from gossamer.world.process import birth_of
 
 AT = 1_700_000_000_000_000
 
@@ -265,5 +267,5 @@ asyncio.run(main())
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False, timeout=60
     )
     process = int(ended.stdout)
-    while Path(f"/proc/{process}").exists() and "Z" not in Path(f"/proc/{process}/stat").read_text().split()[2]:
-        os.sched_yield()
+    while birth_of(process):
+        time.sleep(0.01)
