@@ -22,7 +22,16 @@ def running(**fields: object) -> Status:
         (running(), "good", "running well"),
         (running(alarms=[Alarm("disk", 0.0, "the disk is nearly full")]), "bad", "the disk is nearly full"),
         (running(state="paused", waiting_for="the operator"), "warning", "paused: the operator"),
-        (running(outcomes={"fetched": 20, "timeout": 30, "http_error": 9}), "warning", "65% of attempts failed"),
+        (
+            running(outcomes={"fetched": 20, "timeout": 30, "http_error": 9}),
+            "warning",
+            "65% of attempts failed, most often: timeout",
+        ),
+        (
+            running(attempts=1000, outcomes={"fetched": 3, "http_error": 997}),
+            "warning",
+            "99% of attempts failed, most often: HTTP error",
+        ),
         (running(outcomes={"fetched": 20, "robots_denied": 400}), "good", "running well"),
         (
             running(pages=0, pages_s=0.0, outcomes={"dns_error": 60}, answers=900),
@@ -84,3 +93,4 @@ def test_an_estimate_is_there_only_where_it_means_something() -> None:
     assert health_of(running(queued=600, mode="continuous")).remaining == ""
     assert health_of(running(queued=600, pages_s=0.0)).remaining == ""
     assert health_of(running(queued=600, state="paused")).remaining == ""
+    assert health_of(running(queued=600, hosts={"limits": {"failing": 1}})).remaining == ""

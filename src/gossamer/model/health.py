@@ -13,6 +13,7 @@ from gossamer.model.words import duration
 Level = Literal["good", "warning", "bad", "over"]
 TROUBLES: Final = MAY_PASS | {"http_error", "process_crashed", "internal_error"}
 """Outcomes that indicate a problem: no rule of the crawl or of the site explains them."""
+ACRONYMS: Final = frozenset(("dns", "http", "tls"))
 ATTEMPTS_MIN = 20
 """Fewer attempts than these say nothing about a crawl."""
 TROUBLE_SHARE_MAX = 0.5
@@ -56,8 +57,9 @@ def health_of(status: Status) -> Health:
     level, says = _judge(status)
     if status.state in OVER:
         return Health(level, says, "", "", "")
-    remaining = _remaining(status) if status.state == "running" else ""
-    return Health(level, says, _trend(status), _limit(status), remaining)
+    limit = _limit(status)
+    is_known = status.state == "running" and not limit.startswith(LIMITS["failing"])
+    return Health(level, says, _trend(status), limit, _remaining(status) if is_known else "")
 
 
 def _judge(status: Status) -> tuple[Level, str]:
@@ -97,8 +99,9 @@ def _trouble(status: Status) -> str:
     tried = max(status.attempts, count + status.answers if not status.pages else 0)
     if status.attempts < ATTEMPTS_MIN or count <= TROUBLE_SHARE_MAX * tried:
         return ""
-    most = max(found, key=lambda name: found[name]).replace("_", " ")
-    return f"{count / status.attempts:.0%} of attempts failed, most often: {most}"
+    most = max(found, key=lambda name: found[name]).split("_")
+    words = " ".join(word.upper() if word in ACRONYMS else word for word in most)
+    return f"{100 * count // status.attempts}% of attempts failed, most often: {words}"  # 100% only where all did.
 
 
 def _trend(status: Status) -> str:

@@ -870,6 +870,18 @@ def test_the_overview_counts_hosts_whose_address_is_in_use_or_waits(opened: Open
     assert frontier.overview(T0 + 0.05, 5)["limits"] == {"politeness": 1, "address": 1}
 
 
+def test_a_host_that_waits_for_a_retry_of_a_page_is_not_shown_as_failing(opened: Open) -> None:
+    """Of an origin with an explicit port there is always a record, whether it fails or not."""
+    frontier = (shard := opened()).frontier
+    add(shard, "http://a.test:8080/1")
+    lease = lend(frontier, T0)
+    assert lease is not None
+    ended = request(frontier, lease, T0)
+    frontier.retry(lease, RevisitPlan(lease.url, T0 + 20, 2, 0), ended)
+    shown: Any = frontier.overview(T0 + 10, 5)
+    assert (shown["limits"], shown["failing"]) == ({"politeness": 1}, [])
+
+
 def test_a_crawl_of_another_version_is_refused_when_it_is_opened(opened: Open) -> None:
     shard = opened()
     shard.frontier.add(linked("http://a.test/1"), 1, T0)

@@ -53,7 +53,8 @@ def limit_of(host: Host, now: float) -> str:
         return "closed"
     if host.out:
         return "fetching" if host.place is not None else "lookup"
-    if record.origins is not None and (host.turn_at or 0.0) > max(record.delay_until, now):
+    turn_at = host.turn_at or 0.0
+    if turn_at > max(record.delay_until, now) and any(one.wait_until > now for one in _origins(host).values()):
         return "failing"
     if record.delay_until > now:
         if record.backoffs:
@@ -68,7 +69,7 @@ def limit_of(host: Host, now: float) -> str:
     site = host.site
     if site is not None and (site.out or site.delay_until > now or (site.tokens is not None and site.tokens.most == 0)):
         return "site"
-    return "ready"
+    return "politeness" if turn_at > now else "ready"
 
 
 def mean_s(host: Host) -> float:
