@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from gossamer.results.report.figures import Report
+from gossamer.model.standing import Lasting
+from gossamer.results.report.figures import Cache, Report
 from gossamer.results.report.html import as_html
 from gossamer.results.report.report import summary
+from gossamer.results.report.svg import log_log
 from tests.results.report.crawled import START, assorted, crawled, page
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>&amp;\"'\u202e\x1b[2J"
@@ -97,6 +100,28 @@ def test_figures_are_those_of_the_report(tmp_path: Path) -> None:
     text = Read(as_html(report, "a crawl")).text
     for words in ("10pages fetched", "14 attempts, 1 of them again", "no byte for 30 s", "text/html", "b.example.com"):
         assert words in text
+
+
+def test_labels_of_dots_do_not_touch() -> None:
+    points = [(float(1 << n), 10.0, "") for n in (14, 15, 16, 17, 18, 19, 23)]
+    drawing = ET.fromstring(log_log(points, [f"{x:.0f} bytes" for x, _, _ in points], "hosts"))
+    places = [float(one.get("x", "")) for one in drawing if one.get("class") == "tick at"]
+    assert len(places) > 2
+    assert min(after - before for before, after in pairwise(places)) >= 75  # Nine letters of 11 pixels, with room.
+
+
+def test_commands_are_shown_as_code() -> None:
+    text = as_html(
+        Report(warnings=("`gossamer resume <DIR>` goes on",), lasting=(Lasting("a", 1, 2.0, 1.0, "1 `b`"),)), "a"
+    )
+    assert "<code>gossamer resume &lt;DIR&gt;</code> goes on" in text
+    assert "1 <code>b</code>" in text
+
+
+def test_a_crawl_without_lookups_states_no_mean_of_them() -> None:
+    text = Read(as_html(Report(attempts=1, caches=(Cache("dns", 1, 2, 1 / 3),)), "a crawl")).text
+    assert "No DNS lookups." in text
+    assert "0.0 ms on average" not in text
 
 
 def test_a_crawl_without_pages_has_a_page() -> None:

@@ -25,8 +25,8 @@ def as_html(report: Report, title: str) -> str:
     none = "No pages in the files that are left." if report.damage else "No pages yet."
     body = f"<p class=lacks>Incomplete: {html_text(report.incomplete)}</p>" if report.incomplete else ""
     body += "".join(f'<p class="damage">Damaged: {html_text(line)}</p>' for line in report.damage) + _seeds(report)
-    body += f'<p class="lacks ended">Ended: {html_text(report.ended_says)}</p>' if report.ended_says else ""
-    body += "".join(f"<p class=lacks>Warning: {html_text(line)}</p>" for line in report.warnings)
+    body += f'<p class="lacks ended">Ended: {_prose(report.ended_says)}</p>' if report.ended_says else ""
+    body += "".join(f"<p class=lacks>Warning: {_prose(line)}</p>" for line in report.warnings)
     if report.idle_shards:
         body += f"<p class=lacks>Idle shards, without any URL: {', '.join(map(str, report.idle_shards))}</p>"
     body += _waiting_hosts(report) + _lasting_hosts(report)
@@ -56,7 +56,7 @@ def _waiting_hosts(report: Report) -> str:
 
 
 def _lasting_hosts(report: Report) -> str:
-    rows = ((html_text(one.host), ";<br>".join(map(html_text, one.says.split("; ")))) for one in report.lasting)
+    rows = ((html_text(one.host), ";<br>".join(map(_prose, one.says.split("; ")))) for one in report.lasting)
     return _table("Hosts that outlast all others", "As of the last run.", ("host", "time"), rows, wide=True)
 
 
@@ -167,7 +167,7 @@ def _course(course: TimelineFigures) -> Iterator[str]:
 def _commit_note(commits: Commits) -> str:
     return (
         f"The longest in each step. {commits.count:,} commits took {seconds(commits.mean_s)} on average and "
-        f"{seconds(commits.p99_s)} in 99 % of cases; one stalled the crawl for {seconds(commits.cut_max_s)} at most."
+        f"{seconds(commits.p99_s)} in 99% of cases; one stalled the crawl for {seconds(commits.cut_max_s)} at most."
     )
 
 
@@ -190,8 +190,8 @@ def _fetch_times(report: Report) -> str:
     times = report.fetch_s
     rows = (
         ("half", times.p50),
-        ("90 %", times.p90),
-        ("99 %", times.p99),
+        ("90%", times.p90),
+        ("99%", times.p99),
         ("the longest", times.max),
         ("mean", times.mean),
     )
@@ -264,6 +264,12 @@ def _figure(title: str, said: str, drawing: str, *, wide: bool = False) -> str:
 def _section(title: str, said: str, content: str, *, wide: bool = False) -> str:
     kind = " class=wide" if wide else ""
     return f"<section{kind}><h2>{title}</h2><p>{said}</p>{content}</section>"
+
+
+def _prose(text: str) -> str:
+    """Return text as HTML, with what stands between backticks as code."""
+    parts = html_text(text).split("`")
+    return "".join(f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts))
 
 
 def html_text(text: str) -> str:

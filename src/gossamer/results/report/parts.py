@@ -63,6 +63,8 @@ def parts_of(report: Report) -> Iterator[ReportBars | ReportRows]:
     said = (
         f"{dns.lookups:,} DNS lookups, {dns.failures:,} without an address; {seconds(dns.mean_s)} on average, "
         f"{dns.share_of_time:.1%} of the time of lookups and fetches."
+        if dns.lookups
+        else "No DNS lookups."
     )
     caches = [(CACHE_NAMES[c.name], f"{c.share:.1%} of {c.hits + c.misses:,} found in memory") for c in report.caches]
     yield ReportRows("DNS and caches", said, ("cache", "of questions"), caches)

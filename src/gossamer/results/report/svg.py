@@ -18,6 +18,8 @@ _BOTTOM = 26
 _INNER_HEIGHT = HEIGHT - _TOP - _BOTTOM
 _TICKS = 5
 _LABELS_MAX = 8
+_LABELS_APART = 1 / 6
+"""Labels of uneven places need this share of the axis each."""
 _NEAR_END = 0.98
 
 
@@ -78,11 +80,10 @@ def log_log(points: Sequence[Point], labels: Sequence[str], unit: str) -> str:
     right = max(shown[-1][0], shown[0][0] + 1)
     top = max(1.0, ceil(max(y for _, y, _, _ in shown)))
     parts = []
-    every = ceil(len(shown) / _LABELS_MAX)
-    marks = []
-    for index, (x, y, title, label) in enumerate(shown):
+    marks: list[tuple[float, str]] = []
+    for x, y, title, label in shown:
         place = (x - left) / (right - left)
-        if index % every == 0:
+        if not marks or place - marks[-1][0] >= _LABELS_APART:
             marks.append((place, label))
         parts.append(
             f'<circle class="dot" cx="{_LEFT + _inner(NARROW) * place:.1f}" cy="{_down(y / top):.1f}" r="5">'
@@ -109,7 +110,7 @@ def _line_at(share: float, label: str, width: int) -> str:
     y = _down(share)
     return (
         f'<line class="grid" x1="{_LEFT}" x2="{width - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        f'<text class="tick" x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{escape(label)}</text>'
+        f'<text class="tick" x="{_LEFT - 9}" y="{y + 4:.1f}" text-anchor="end">{escape(label)}</text>'
     )
 
 

@@ -76,7 +76,7 @@ def _pending_lines(report: figures.Report, width: int) -> Iterator[str]:
 
 def _totals(report: figures.Report) -> Iterator[str]:
     times = report.fetch_s
-    most = f"90 %: {seconds(times.p90)}, 99 %: {seconds(times.p99)}, longest: {seconds(times.max)}"
+    most = f"90%: {seconds(times.p90)}, 99%: {seconds(times.p99)}, longest: {seconds(times.max)}"
     near = f"; {report.near_duplicates:,} nearly the same" if report.near_duplicates else ""
     of_names = f" of {report.hosts:,} named" if report.hosts != report.hosts_answered else ""
     fetched = counted(report.urls_fetched, "page")
