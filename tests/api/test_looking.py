@@ -132,8 +132,8 @@ def test_what_a_crawl_is_does_not_need_it_to_run(run: Run, make: Make, tmp_path:
         async with Site(star(2)) as site:
             await make(site.root).run()
         told = about_of(tmp_path / "crawl")
-        assert {name: told[name] for name in ("name", "mode", "workers", "search")} == {
-            "name": "crawl", "mode": "batch", "workers": 1, "search": False,
+        assert {name: told[name] for name in ("name", "mode", "workers", "search", "items")} == {
+            "name": "crawl", "mode": "batch", "workers": 1, "search": False, "items": False,
         }  # fmt: skip
 
     run(scenario())

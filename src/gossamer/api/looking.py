@@ -25,6 +25,7 @@ def about(directory: Path, config: Config) -> dict[str, object]:
         "workers": config.cluster.workers,
         "version": __version__,
         "search": config.search.enabled or bool(indexes_of(directory)),
+        "items": bool(config.extract.rules),
     }
 
 

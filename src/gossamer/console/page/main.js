@@ -31,6 +31,7 @@ const HEARD = {
     document.title = `${name} · Gossamer`;
     say(by("version"), harmless(answer.version));
     by("search-section").hidden = !answer.search;
+    document.body.classList.toggle("items", answer.items);
     steer.keys();
   },
   course(answer) {

@@ -28,7 +28,7 @@ export function add(recent) {
   errors = merged(recent.errors, errors);
   const shown = recent.pages.length + recent.errors.length;
   by("pages-more").textContent = recent.left_out > 0
-    ? `${count(recent.left_out + shown)} in the last second; ${count(shown)} are shown.`
+    ? `${count(recent.left_out + shown)} fetches and errors in the last second; ${count(shown)} are shown.`
     : "Newest first.";
   if (reasons.size) by("errors-more").textContent = "Of those that this page has received: Outcomes counts all of them.";
   if (shown) draw();
