@@ -90,6 +90,16 @@ def test_contents_lead_to_each_section(browser: Browser, address: str) -> None:
     assert all(page.locator(target).count() == 1 for target in targets)
 
 
+def test_it_prints_every_row_in_dark_letters(browser: Browser, address: str) -> None:
+    page = opened(browser, address, [], color_scheme="dark")
+    assert not page.locator("#pages td").first.is_visible()
+    page.emulate_media(media="print")
+    assert page.locator("#pages td").first.is_visible()
+    looks = page.evaluate("['body', '#causes td.number'].map((one) => getComputedStyle(document.querySelector(one)))"
+                          ".map(({ color, textAlign }) => [color, textAlign])")  # fmt: skip
+    assert looks == [["rgb(28, 36, 48)", "start"], ["rgb(28, 36, 48)", "right"]]
+
+
 def test_without_scripts_the_page_has_all_it_shows(browser: Browser, address: str) -> None:
     page = opened(browser, address, [], java_script_enabled=False)
     assert page.locator("h2", has_text="By cause").is_visible()

@@ -263,6 +263,7 @@ def test_all_of_it_is_shown_and_moves(crawl: Served, web: Endless, opened: Opene
     )
     assert drawn == [True] * 4
     expect(page.locator("#search-section")).to_be_hidden()
+    expect(page.locator(".has-items").first).to_be_hidden()  # The crawl extracts none.
     page.get_by_label("All", exact=True).check(force=True)
     expect(page.locator("#chart-bits")).to_have_attribute("aria-label", re.compile("bit/s"))
 
@@ -569,6 +570,17 @@ def test_items_are_leafed_through_and_saved(archives: Served, opened: Opened) ->
     expect(page.locator("#why-answer .verdict")).to_contain_text("fetched")
 
 
+def test_running_crawls_come_first_and_numbers_are_in_their_order(archives: Served, opened: Opened) -> None:
+    page = opened(f"{archives.base}#token=wrong", complains=("401",), live=False)
+    expect(page.locator("#link")).to_have_text("the token is not that of what is served here; trying again")
+    expect(page.locator("#counts")).to_have_text("Not known.")
+    answer = json.loads(urlopen(f"{archives.base}api/crawls").read())
+    one = answer["crawls"][0]
+    answer["crawls"] = [one | {"name": f"crawl-{n}", "runs": n == 100} for n in (1, 10, 100, 2)]
+    page.route("**/api/crawls", lambda route: route.fulfill(json=answer))
+    expect(page.locator("#crawls tbody th")).to_have_text(["crawl-100", "crawl-1", "crawl-2", "crawl-10"])
+
+
 @pytest.mark.promise("Console", "Of a crawl that is over, the dashboard shows totals, and what failed and why.")
 @pytest.mark.parametrize("look", [{"color_scheme": "light"}, {"color_scheme": "dark", "viewport": PHONE}])
 def test_a_crawl_that_is_over_is_shown_by_what_came_of_it(
@@ -779,7 +791,12 @@ def test_a_server_of_many_begins_crawls_and_lists_them(web: Endless, opened: Ope
         page.get_by_role("button", name="Start").click()
         expect(page.locator("#crawls .badge")).to_have_text("running")
         expect(page.locator("#crawls")).to_contain_text("every Monday at 3; next Mon")
-        page.get_by_role("button", name="Schedule… one").click()
+        page.get_by_role("button", name="Schedule… one").focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("#scheduling-title")).to_have_text("Schedule of one")
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("button", name="Schedule… one")).to_be_focused()
+        page.keyboard.press("Enter")
         expect(page.locator("#zone")).to_contain_text("UTC")
         page.fill("#schedule [name=when]", "0 3 * * 1")
         page.click("#schedule [value=yes]")

@@ -1,7 +1,7 @@
 // Archive: what a crawl has of a page, version by version, and such a version as a browser shows it, apart from this page.
 
 import { by, cell, fill, make } from "./dom.js";
-import { count, harmless, outcome, size } from "./words.js";
+import { count, harmless, instant, outcome, size } from "./words.js";
 import { ask } from "./wire.js";
 
 const CONTENT = { first: "first version", same: "same as before", changed: "changed" };
@@ -39,8 +39,6 @@ function listed(answer) {
 }
 
 const shows = (answer, one) => make("button", { type: "button", class: "plain", "aria-label": `show the version of ${instant(one.at)}`, onclick: () => show(answer, one) }, "show");
-
-const instant = (at) => harmless(at).replace("T", " ").replace(/(\.\d+)?Z$/, "");
 
 // The frame has another origin, runs no script, and may show nothing but what its port has.
 function show(answer, one) {

@@ -1,7 +1,7 @@
 // Compare: what differs between two crawls of the folder, by the last visit of each to a URL.
 
 import { by, cell, fill, link, make, say, text } from "./dom.js";
-import { count, harmless, outcome } from "./words.js";
+import { brief, count, harmless, outcome } from "./words.js";
 import { ask } from "./wire.js";
 
 const ROWS = 20;
@@ -71,7 +71,7 @@ function shown(answer) {
   fill(by("compare-outcomes"), ["<outcome", harmless(answer.first), harmless(answer.second), "difference"], rows, "Neither crawl has visited a page.");
   const pages = answer.pages.map((page) => make("tr", {},
     make("th", { scope: "row", class: "url" }, link(page.url),
-      make("small", {}, make("br"), harmless(page.title), page.title ? " · " : "", make("a", { href: versions(answer.second, page.url) }, "versions"))),
+      make("small", {}, make("br"), harmless(brief(page.title ?? "")), page.title ? " · " : "", make("a", { href: versions(answer.second, page.url) }, "versions"))),
     text(ended(page.before)), text([ended(page.after), page.status].filter(Boolean).join(", "))));
   fill(by("compare-pages"), ["<page", `<${harmless(answer.first)}`, `<${harmless(answer.second)}`], pages, `No ${answer.change} pages.`);
   const whole = counts[answer.change] ?? 0, end = answer.offset + answer.pages.length;

@@ -15,14 +15,16 @@ const VERBS = {
 // What the form of a new crawl has fields for, or the server sets.
 const FIELDS = new Set(["seeds.urls", "operator.contact", "limits.max_pages", "scope.scope", "scope.depth_max", "politeness.delay_s_min",
   "output.directory", "console.port"]);
-let keys = {}, dialogOf = null;
+const inOrder = new Intl.Collator("en", { numeric: true }).compare;
+let keys = {}, dialogOf = null, opener = "";
 
 async function look() {
   try {
     if (!document.hidden) show(await ask("api/crawls"));
     stand("live", "live");
   } catch (error) {
-    stand("lost", `${harmless(error.message)} Trying again.`);
+    stand("lost", `${harmless(error.message).replace(/\.$/, "")}; trying again`);
+    if (!by("crawls").rows.length) say(by("counts"), "Not known.");
   }
   setTimeout(look, LOOK_MS);
 }
@@ -35,6 +37,7 @@ function stand(state, says) {
 function show(answer) {
   say(by("counts"), `${counted(answer.crawls.length, "crawl")}, ${count(answer.running)} running. At most ${count(answer.crawls_max)} run at once.`);
   say(by("zone"), harmless(answer.zone));
+  answer.crawls.sort((one, other) => other.runs - one.runs || inOrder(one.name, other.name));
   const rows = answer.crawls.map((crawl) => {
     const isOver = crawl.state === "finished" || crawl.state === "stopped";
     const says = crawl.problem || (isOver ? crawl.ended : !(crawl.pages_s > 0) && crawl.waiting_for && `waiting for ${crawl.waiting_for}`) || WITHOUT_REASON[crawl.state] || "";
@@ -59,13 +62,17 @@ function planned(crawl, says) {
 // Ask in a dialog before something is sent; `send` gets its form.
 function inDialog(id, send) {
   const dialog = by(id);
-  dialog.addEventListener("close", () => {
-    if (dialog.returnValue === "yes") send(dialog.querySelector("form").elements, dialogOf);
+  dialog.addEventListener("close", async () => {
+    if (dialog.returnValue === "yes") await send(dialog.querySelector("form").elements, dialogOf);
+    // The list has been drawn anew, perhaps with other buttons for the crawl.
+    const buttons = [...by("crawls").querySelectorAll("button")], ends = (text) => (one) => one.getAttribute("aria-label").endsWith(text);
+    (buttons.find(ends(opener)) ?? buttons.find(ends(` ${harmless(dialogOf.name)}`)))?.focus();
   });
 }
 
 function open(id, crawl) {
   dialogOf = crawl;
+  say(by(id).querySelector(".which"), harmless(crawl.name));
   by(id).returnValue = "";
   by(id).showModal();
 }
@@ -85,6 +92,7 @@ function buttons(crawl) {
   const made = [...(VERBS[crawl.state] ?? []), ["schedule", "Schedule…"]].map(([verb, title]) =>
     make("button", { type: "button", class: "plain", "aria-label": `${title} ${harmless(crawl.name)}`, ...(hasToken() ? {} : { disabled: "" }),
       onclick: (event) => {
+        opener = event.currentTarget.getAttribute("aria-label");
         event.currentTarget.blur();
         act(crawl, verb, title);
       } }, title));
@@ -170,7 +178,7 @@ inDialog("scheduling", ({ when }, crawl) => tell(by("said"), pathOf(crawl, "sche
   (answer) => (answer.schedule ? `${answer.name} runs again ${answer.schedule}.` : `${answer.name} has no schedule.`)));
 inDialog("continuing", ({ pages }, crawl) => {
   const text = pages.value.trim(), values = text === "" ? {} : { "limits.max_pages": valueOf(text) };
-  tell(by("said"), pathOf(crawl, "resume"), { values }, () => `${crawl.name}: continues.`);
+  return tell(by("said"), pathOf(crawl, "resume"), { values }, () => `${crawl.name}: continues.`);
 });
 by("add-key").addEventListener("change", chosen);
 by("add").addEventListener("click", add);

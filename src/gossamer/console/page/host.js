@@ -1,6 +1,6 @@
 // Host: what is known of one host, and what became of its last requests. Its name is in the address: #host=example.org
 
-import { by, cell, draw, link, make, prose } from "./dom.js";
+import { by, cell, draw, fill, link, make, prose } from "./dom.js";
 import * as recent from "./recent.js";
 import { clock, count, duration, harmless, limit, outcome, OVER, seconds, until } from "./words.js";
 import { ask } from "./wire.js";
@@ -101,11 +101,11 @@ function shown(host, state, over) {
 
 function attempts(found) {
   if (!found.length) return [make("p", { class: "small" }, "No recent requests.")];
-  const rows = found.map((one) => make("tr", {}, cell(clock(one.at)), cell(link(one.url), "text"),
+  const table = make("table", { class: "hosts" });
+  const rows = found.map((one) => make("tr", {}, make("th", { scope: "row" }, clock(one.at)), cell(link(one.url), "text"),
     cell([outcome(one.outcome), one.error].filter(Boolean).map(harmless).join(": "), "text"), cell(seconds(one.fetch_s))));
-  const heads = ["at", "page", "outcome", "time"].map((name, index) => make("th", { scope: "col", ...(index % 3 ? { class: "text" } : {}) }, name));
-  return [make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Recent requests of the host" },
-    make("table", { class: "list" }, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows)))];
+  fill(table, ["<at", "<page", "<outcome", "time"], rows, "");
+  return [make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Recent requests of the host" }, table)];
 }
 
 // How requests ended over time, read from the tables: the last commits of a crawl that runs are not in it yet. Return

@@ -2,7 +2,7 @@
 
 import { by, cell, fill, make, say, text } from "./dom.js";
 import { about } from "./questions.js";
-import { count, harmless } from "./words.js";
+import { count, harmless, instant } from "./words.js";
 import { ask, save } from "./wire.js";
 
 const ROWS = 20;
@@ -66,7 +66,7 @@ function kinds(answer) {
 function table(answer) {
   by("items-list").parentElement.hidden = !answer.items.length;
   const rows = answer.items.map((item) => make("tr", {},
-    make("th", { scope: "row", class: "tight" }, harmless(item.at).replace("T", " ").replace("Z", "")),
+    make("th", { scope: "row", class: "tight" }, instant(item.at)),
     text(make("a", { class: "one-line url", href: about(item.url), title: harmless(item.url) }, harmless(item.url))),
     ...item.values.map((value) => cell(harmless(value ?? "–"), "text value"))));
   fill(by("items-list"), ["<time, UTC", "<page", ...answer.columns.map((name) => `<${harmless(name)}`)], rows, "");

@@ -3,7 +3,7 @@
 import { versions } from "./archive.js";
 import { address } from "./host.js";
 import { by, link, make } from "./dom.js";
-import { count, harmless } from "./words.js";
+import { brief, count, harmless, instant } from "./words.js";
 import { ask } from "./wire.js";
 
 const HITS_MAX = 10;
@@ -76,7 +76,7 @@ function timeline(answer) {
   if (answer.fetched_at && !found.some(([at]) => at === answer.fetched_at)) found.push([answer.fetched_at, last || "visited"]);
   if (answer.next_due) found.push([answer.next_due, "due"]);
   found.sort(([a], [b]) => (String(a) < String(b) ? -1 : 1));
-  return found.length ? [make("ol", { class: "timeline", "aria-label": "Timeline" }, ...found.map(([at, what]) => make("li", {}, make("time", {}, harmless(at)), ` ${harmless(what)}`)))] : [];
+  return found.length ? [make("ol", { class: "timeline", "aria-label": "Timeline" }, ...found.map(([at, what]) => make("li", {}, make("time", {}, `${instant(at)} UTC`), ` ${harmless(what)}`)))] : [];
 }
 
 function facts(entries) {
@@ -92,11 +92,11 @@ function described(value) {
   if (Array.isArray(value)) return make("dd", {}, ...value.map((one) => make("div", {}, harmless(typeof one === "object" ? JSON.stringify(one) : one))));
   if (value !== null && typeof value === "object") return make("dd", {}, facts(Object.entries(value)));
   if (typeof value === "string" && /^[a-z]+:\/\//i.test(value)) return make("dd", {}, link(value));
-  return make("dd", {}, harmless(value));
+  return make("dd", {}, /^\d{4}-\d\d-\d\dT[\d:.]+(Z|\+00:00)$/.test(value) ? `${instant(value)} UTC` : harmless(value));
 }
 
 function hit(found) {
-  const title = make("p", {}, link(found.url, found.title || found.url));
+  const title = make("p", {}, link(found.url, brief(found.title || found.url)));
   const explain = make("a", { href: about(found.url) }, "versions");
   return make("div", { class: "hit" }, title, make("p", { class: "small" }, harmless(found.url), " · ", explain), make("p", {}, ...marked(found)));
 }

@@ -80,6 +80,15 @@ export function clock(at) {
   return new Date(1000 * at).toLocaleTimeString("en-GB");
 }
 
+// An instant in ISO 8601 and UTC, to the second.
+export const instant = (at) => harmless(at).replace("T", " ").replace(/(\.\d+)?(Z|\+00:00)$/, "");
+
+// The beginning of a text that may be a page long.
+export function brief(text) {
+  const marks = [...text.slice(0, 500)];
+  return marks.length > 120 ? `${marks.slice(0, 119).join("")}…` : text;
+}
+
 export function until(at, now) {
   return at > now ? `${duration(Math.ceil(at - now))} more` : "";
 }

@@ -139,29 +139,24 @@ def _course(course: TimelineFigures) -> Iterator[str]:
     )
     step = duration(course.step_s, 1)
 
-    def area(value: Callable[[int], tuple[float, str]], unit: str) -> str:
-        points = [(s.at_s, value(i)[0], f"{duration(s.at_s, 1)}: {value(i)[1]}") for i, s in enumerate(course.steps)]
-        return svg.area(points, labels, unit, silent)
+    def figure(title: str, said: str, values: list[float], shown: Callable[[float], str], unit: str) -> str:
+        points = [
+            (one.at_s, value, f"{duration(one.at_s, 1)}: {shown(value)}")
+            for one, value in zip(course.steps, values, strict=True)
+        ]
+        return _figure(title, said, svg.area(points, labels, unit, silent), wide=True)
 
-    def pages(index: int) -> tuple[float, str]:
-        rate = course.steps[index].pages / course.step_s
-        return rate, f"{rate:,.1f} pages/s"
-
-    def bits(index: int) -> tuple[float, str]:
-        rate = 8 * course.steps[index].wire_bytes / course.step_s
-        return rate, bit_rate(rate)
-
-    def commit(index: int) -> tuple[float, str]:
-        return course.steps[index].commit_s, seconds(course.steps[index].commit_s)
-
-    yield _figure("Pages a second", f"In steps of {step}.{said}", area(pages, "pages/s"), wide=True)
-    yield _figure("Bits a second", f"Received, in steps of {step}.", area(bits, "bit/s"), wide=True)
-    if any(step.queued for step in course.steps):
-        queued = [(s.at_s, float(s.queued), f"{duration(s.at_s, 1)}: {s.queued:,} URLs") for s in course.steps]
-        drawing = svg.area(queued, labels, "URLs", silent)
-        yield _figure("Queue length", f"URLs that were not finished, in steps of {step}.", drawing, wide=True)
+    pages = [one.pages / course.step_s for one in course.steps]
+    yield figure("Pages a second", f"In steps of {step}.{said}", pages, "{:,.1f} pages/s".format, "pages/s")
+    bits = [8 * one.wire_bytes / course.step_s for one in course.steps]
+    yield figure("Bits a second", f"Received, in steps of {step}.", bits, bit_rate, "bit/s")
+    queued = [float(one.queued) for one in course.steps]
+    if any(queued):
+        said = f"URLs that were not finished, in steps of {step}."
+        yield figure("Queue length", said, queued, "{:,.0f} URLs".format, "URLs")
     if course.commits.count:
-        yield _figure("Commits", _commit_note(course.commits), area(commit, "seconds"), wide=True)
+        commits = [one.commit_s for one in course.steps]
+        yield figure("Commits", _commit_note(course.commits), commits, seconds, "seconds")
 
 
 def _commit_note(commits: Commits) -> str:
@@ -188,19 +183,10 @@ def _log_log(title: str, said: str, buckets: Sequence[Bucket], *, of_bytes: bool
 
 def _fetch_times(report: Report) -> str:
     times = report.fetch_s
-    rows = (
-        ("half", times.p50),
-        ("90%", times.p90),
-        ("99%", times.p99),
-        ("the longest", times.max),
-        ("mean", times.mean),
-    )
-    return _table(
-        "Fetch times",
-        "From the start of a request to its last byte.",
-        ("of fetches", "took at most"),
-        ((name, seconds(value)) for name, value in rows if times.max),
-    )
+    rows = {"half": times.p50, "90%": times.p90, "99%": times.p99, "the longest": times.max, "mean": times.mean}
+    cells = ((name, seconds(value)) for name, value in rows.items() if times.max)
+    said = "From the start of a request to its last byte."
+    return _table("Fetch times", said, ("of fetches", "took at most"), cells)
 
 
 def _politeness(report: Report) -> str:

@@ -218,13 +218,8 @@ def _bar(part: float, width: int) -> str:
 
 def printable(text: str) -> str:
     r"""Return the text with everything that does not show itself as `\x1b`, `\u202e` and the like."""
-    if text.isprintable():
-        return re.sub(UNSEEN, _escape_match, text)
-    return "".join(mark if mark.isprintable() else _escape(mark) for mark in re.sub(UNSEEN, _escape_match, text))
-
-
-def _escape_match(found: re.Match[str]) -> str:
-    return _escape(found[0])
+    shown = re.sub(UNSEEN, lambda found: _escape(found[0]), text)
+    return shown if shown.isprintable() else "".join(mark if mark.isprintable() else _escape(mark) for mark in shown)
 
 
 def _escape(mark: str) -> str:
