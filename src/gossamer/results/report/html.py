@@ -253,7 +253,7 @@ def _section(title: str, said: str, content: str, *, wide: bool = False) -> str:
 
 
 def _prose(text: str) -> str:
-    """Return text as HTML, with what stands between backticks as code."""
+    """Return text as HTML; parts between backticks become code."""
     parts = html_text(text).split("`")
     return "".join(f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts))
 
