@@ -3,7 +3,7 @@
 import re
 from functools import lru_cache
 
-from gossamer.model.visits import lower_names
+from gossamer.model.visits import first_values, lower_names
 
 _MEDIA_TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+\Z")
 _ONE_TYPE = re.compile(r"""(?>(?:[^,"]|"(?>(?:[^"\\]|\\.)*)"?)+)""")
@@ -21,10 +21,10 @@ def content_type(headers: tuple[tuple[str, str], ...]) -> tuple[str, str]:
     Of several types, in one header or in several, the last well-formed one counts; the charset of an equal one before
     it is kept (Fetch standard, "extract a MIME type"). `*/*` is no type.
     """
-    joined = ""
-    for name, value in headers:
-        if lower_names[name] == "content-type":
-            joined = f"{joined},{value}" if joined else value
+    first = first_values(headers)
+    joined = first.get("content-type", "")
+    if len(first) < len(headers):  # It may be repeated.
+        joined = ",".join(value for name, value in headers if lower_names[name] == "content-type" and value)
     return _parse_content_type(joined) if joined else ("", "")
 
 

@@ -3,7 +3,7 @@ or the failure. Functions that read headers raise for no input.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
 from typing import BinaryIO, Final, Literal, Protocol
 
@@ -101,6 +101,19 @@ NAME_CHARACTERS_MAX = 64
 lower_names: Final = LowerNames()
 
 
+class HeaderFields(tuple[tuple[str, str], ...]):  # noqa: SLOT001 - subclasses of tuple have no slots with values
+    """Headers in the order received, with their `first_values`, in which many parts of a crawl look for one."""
+
+    first: Mapping[str, str]
+
+
+def first_values(headers: Iterable[tuple[str, str]]) -> Mapping[str, str]:
+    """Return the first value of each header by its name in lower case."""
+    if isinstance(headers, HeaderFields):
+        return headers.first
+    return {lower_names[name]: value for name, value in reversed(tuple(headers))}
+
+
 class Reply(msgspec.Struct, frozen=True):
     """A server's reply as sent, with its transfer coding removed and its content coding kept."""
 
@@ -150,10 +163,7 @@ class Reply(msgspec.Struct, frozen=True):
 
     def header(self, name: str) -> str | None:
         """Return the first value of a header, by its lower-case name."""
-        for key, value in self.headers:
-            if lower_names[key] == name:
-                return value
-        return None
+        return first_values(self.headers).get(name)
 
 
 class Failure(msgspec.Struct, frozen=True):

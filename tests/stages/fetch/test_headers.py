@@ -5,6 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.model.content_types import content_type
+from gossamer.model.visits import first_values
+from gossamer.stages.fetch import headers
 from gossamer.stages.fetch.headers import Head, parse_head
 
 
@@ -36,6 +38,39 @@ def test_a_head_cut_short_still_has_its_status() -> None:
 def test_nothing_raises(lines: list[bytes]) -> None:
     parse_head(lines)
     parse_head([b"HTTP/1.1 200 OK\r\n", *lines])
+
+
+_LINES = st.lists(
+    st.one_of(
+        st.sampled_from([b"A: 1\r\n", b"a: 2\n", b" more\r\n", b"\tb: c\r\n", b"none\r\n"]),
+        st.sampled_from([b": x\r\n", b"d:\n\n", b"e: f"]),
+        st.builds(lambda text: text + b"\r\n", st.binary(max_size=12)),
+        st.binary(max_size=12),
+    ),
+    max_size=8,
+)  # fmt: skip
+
+
+@given(_LINES)
+def test_remembered_lines_are_read_as_a_block(lines: list[bytes]) -> None:
+    block = [line for line in lines if line not in headers.LINE_ENDS]
+    expected = headers._parse_lines(block)
+    for _ in range(2):
+        head = parse_head([b"HTTP/1.1 200 OK\r\n", *block])
+        assert head is not None
+        assert list(head.headers) == expected
+        assert first_values(head.headers) == first_values(expected)
+        assert first_values(expected) == {
+            name: next(value for one, value in expected if one.lower() == name)
+            for name in {n.lower() for n, _ in expected}
+        }
+
+
+def test_remembered_lines_are_bounded() -> None:
+    for number in range(3 * headers.LINES_MAX):
+        parse_head([b"HTTP/1.1 200 OK\r\n", b"A: %d\r\n" % number, b"B: %300d\r\n" % number])
+    assert len(headers._lines) <= headers.LINES_MAX
+    assert max(map(len, headers._lines)) <= headers.LINE_BYTES_MAX
 
 
 @given(st.lists(st.text(max_size=60)))

@@ -6,7 +6,7 @@ it. Tests compare `member` with the output of FastWARC.
 
 import hashlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from typing import Protocol
 
@@ -15,7 +15,7 @@ import zstandard
 from isal import igzip_lib, isal_zlib
 
 from gossamer.model.pages import digest_text
-from gossamer.model.visits import LargeBody, Reply, lower_names
+from gossamer.model.visits import LargeBody, Reply, first_values, lower_names
 from gossamer.stages.archive.options import ArchiveOptions
 
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
@@ -41,11 +41,10 @@ def response_head(reply: Reply) -> bytes:
     renamed = _FRAMING if reply.truncated or is_wrong else _FRAMING[:1]
     if reply.head:
         return _rename_headers(reply.head, renamed)
-    lines = [f"HTTP/{version} {reply.status:03d} {reason}"]
-    lines += [
-        f"X-Archive-Orig-{name}: {value}" if lower_names[name] in renamed else f"{name}: {value}"
-        for name, value in reply.headers
-    ]
+    fields: Sequence[tuple[str, str]] = reply.headers
+    if any(name in first_values(fields) for name in renamed):
+        fields = [(f"X-Archive-Orig-{name}" if lower_names[name] in renamed else name, value) for name, value in fields]
+    lines = [f"HTTP/{version} {reply.status:03d} {reason}", *map(": ".join, fields)]
     return (_join_lines(lines) + "\r\n").encode("latin-1", "replace")
 
 

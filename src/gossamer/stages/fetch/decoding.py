@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from gossamer.model.modules import whole
-from gossamer.model.visits import Content, Reply, lower_names
+from gossamer.model.visits import Content, Reply, first_values, lower_names
 from gossamer.stages.fetch.codings import ERRORS, KNOWN, STREAMS, Spilling, coding_of, is_zlib, require_brotli
 from gossamer.stages.fetch.options import FetchOptions
 from gossamer.world.spill import Spills
@@ -118,12 +118,10 @@ def content_codings(headers: tuple[tuple[str, str], ...]) -> list[str]:
     """Return the codings in the order they were applied, lower case, without quotes and parameters. Identity and empty
     ones are left out, and unknown ones beside known ones: servers write charsets and own labels there (`gzip, utf-8`).
     """
-    codings: list[str] = []
-    for name, value in headers:
-        if lower_names[name] == "content-encoding":
-            codings += [coding.partition(";")[0].strip(_AROUND).lower() for coding in value.split(",")]
-    if not codings:
-        return codings
+    if "content-encoding" not in first_values(headers):
+        return []
+    value = ",".join(value for name, value in headers if lower_names[name] == "content-encoding")
+    codings = [coding.partition(";")[0].strip(_AROUND).lower() for coding in value.split(",")]
     known = [coding for coding in codings if coding in KNOWN]
     return known or [coding for coding in codings if coding not in ("", "identity", "none")]
 

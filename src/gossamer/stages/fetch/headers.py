@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gossamer.model.content_types import content_type
+from gossamer.model.visits import HeaderFields, lower_names
 
 _STATUS_LINE = re.compile(rb"HTTP/(\d(?:\.\d)?)[ \t]++(\d{3})(?:[ \t]++([^\r\n]*+))?\r?\n?\Z")
 
@@ -49,13 +50,50 @@ LINE_ENDS = (b"\r\n", b"\n")
 _BLANK = " \t\r"
 
 
+LINES_MAX = 1_000
+LINE_BYTES_MAX = 200
+"""Number and length of remembered header lines."""
+
+
+class _Lines(dict[bytes, tuple[tuple[str, str], tuple[str, str]]]):
+    """Headers by their lines, since a server repeats most of them: name and value, and both with the name in lower
+    case. Looking up a line that is not one whole header raises KeyError.
+    """
+
+    def __missing__(self, line: bytes) -> tuple[tuple[str, str], tuple[str, str]]:
+        headers = _parse_lines((line,))
+        if len(headers) != 1 or line.find(b"\n") != len(line) - 1:
+            raise KeyError(line)
+        name, value = headers[0]
+        header = (name, value), (lower_names[name], value)
+        if len(line) <= LINE_BYTES_MAX:
+            if len(self) >= LINES_MAX:
+                self.clear()
+            self[line] = header
+        return header
+
+
+_lines = _Lines()
+
+
 def _parse_block(block: Sequence[bytes]) -> Head | None:
     match = _STATUS_LINE.match(block[0]) if block else None
     if match is None:
         return None
     version, status, reason = match.groups()
+    try:
+        headers = [_lines[line] for line in block[1:]]
+    except KeyError:
+        headers = [(header, (lower_names[header[0]], header[1])) for header in _parse_lines(block[1:])]
+    fields = HeaderFields([header for header, _ in headers])
+    headers.reverse()
+    fields.first = dict([lower for _, lower in headers])
+    return Head(version.decode(), int(status), (reason or b"").rstrip(b" \t").decode("latin-1"), fields)
+
+
+def _parse_lines(lines: Sequence[bytes]) -> list[tuple[str, str]]:
     headers: list[tuple[str, str]] = []
-    for line in b"".join(block[1:]).decode("latin-1").split("\n"):
+    for line in b"".join(lines).decode("latin-1").split("\n"):
         name, colon, value = line.partition(":")
         if name[:1] not in _BLANK:
             if colon:
@@ -63,7 +101,7 @@ def _parse_block(block: Sequence[bytes]) -> Head | None:
         elif line and headers and line[0] != ":":
             name, value = headers[-1]
             headers[-1] = (name, f"{value} {line.strip(_BLANK)}".strip(_BLANK))
-    return Head(version.decode(), int(status), (reason or b"").rstrip(b" \t").decode("latin-1"), tuple(headers))
+    return headers
 
 
 def is_wanted(head: Sequence[bytes], media_types: tuple[str, ...]) -> bool:

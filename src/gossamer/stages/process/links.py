@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from gossamer.model.links import FEED_FILE, HUB, RELATED, SELF, Found
 from gossamer.model.pages import Findings, Page
-from gossamer.model.visits import lower_names
+from gossamer.model.visits import first_values, lower_names
 from gossamer.stages.process.charset import python_codec
 from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, Markup, document_of
 from gossamer.stages.process.options import ProcessOptions, TypedModule
@@ -154,6 +154,9 @@ class LinkExtractor(TypedModule):
                 findings.links.extend(links.take())
 
 
+_LEADING = frozenset(("link", "refresh"))
+
+
 class HeaderLinks(TypedModule):
     """Finds the links in the headers of a reply of any type: those of `Link` (RFC 8288), and that of `Refresh`."""
 
@@ -163,19 +166,16 @@ class HeaderLinks(TypedModule):
         return True
 
     def process(self, page: Page, findings: Findings) -> None:
-        links: Links | None = None
+        if _LEADING.isdisjoint(first_values(page.headers)):
+            return
+        links = Links(Base(page.url), self._options)
         for name, value in page.headers:
-            kind = lower_names[name]
-            if kind not in ("link", "refresh"):
-                continue
-            links = links or Links(Base(page.url), self._options)
-            if kind == "link":
+            if lower_names[name] == "link":
                 for relation, href in link_header(utf8_again(value)):
                     links.add(relation, href)
-            elif (target := refresh_target(utf8_again(value))) is not None:
+            elif lower_names[name] == "refresh" and (target := refresh_target(utf8_again(value))) is not None:
                 links.add("meta_refresh", target)
-        if links is not None:
-            findings.links.extend(links.take())
+        findings.links.extend(links.take())
 
 
 class Links:

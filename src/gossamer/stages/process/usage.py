@@ -10,7 +10,7 @@ import msgspec
 
 from gossamer.model.pages import Findings, Page
 from gossamer.model.usage import AI, Rank, Statement, commons, content_signal, content_usage, statement, tdm_reservation
-from gossamer.model.visits import lower_names
+from gossamer.model.visits import first_values, lower_names
 from gossamer.stages.process.facts import moment
 from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.stages.process.links import Base, base_href, link_values, utf8_again
@@ -47,13 +47,11 @@ class Directives:
         return True
 
     def process(self, page: Page, findings: Findings) -> None:
-        named: dict[str, list[str]] = {}
-        for name, value in page.headers:
-            if (lower := lower_names[name]) in _HEADERS:
-                if lower == "link" and "license" not in value.lower():
-                    continue
-                named.setdefault(lower, []).append(value)
-        if named:
+        if not _HEADERS.isdisjoint(first_values(page.headers)):
+            named: dict[str, list[str]] = {}
+            for name, value in page.headers:
+                if (lower := lower_names[name]) in _HEADERS and (lower != "link" or "license" in value.lower()):
+                    named.setdefault(lower, []).append(value)
             self._headers(page, named, findings)
         if page.media_type in HTML_TYPES:
             self._markup(page, document_of(page, self._options), findings)

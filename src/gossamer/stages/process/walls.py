@@ -8,14 +8,14 @@ host's name, and is so small that nothing else fits beside the mark.
 import pkgutil
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Self
 
 import msgspec
 
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
-from gossamer.model.visits import lower_names
+from gossamer.model.visits import first_values, lower_names
 
 LOOKED_AT_BYTES_MAX: Final = 65_536
 """Beginning of a body that is examined, since a wall is a small page."""
@@ -90,13 +90,14 @@ class Walls:
         """Read the rules of the package. About 2 ms."""
         return cls.read((pkgutil.get_data("gossamer.stages.process", "walls.toml") or b"").decode(), "walls.toml")
 
-    def in_headers(self, headers: Iterable[tuple[str, str]]) -> Wall | None:
+    def in_headers(self, headers: Sequence[tuple[str, str]]) -> Wall | None:
         """Return the wall that the headers of a reply show, or None."""
         known = self._headers
-        for name, value in [header for header in headers if lower_names[header[0]] in known]:
-            for pattern, wall in known[lower_names[name]]:
-                if pattern.fullmatch(value.strip()):
-                    return wall
+        if not known.keys().isdisjoint(first_values(headers)):
+            for name, value in headers:
+                for pattern, wall in known.get(lower_names[name], ()):
+                    if pattern.fullmatch(value.strip()):
+                        return wall
         return None
 
     def in_error(self, body: bytes) -> Wall | None:
