@@ -120,14 +120,10 @@ RUN_BYTES = 400
 
 def shorten(text: str, host: str) -> str:
     """Return an address without `host`, the host of its queue; an address of another host unchanged."""
-    if text[:8] == "https://":
-        end = 8 + len(host)
-        if text[8:end] == host and text[end : end + 1] == "/":
-            return text[end:]
-    elif text[:7] == "http://":
-        end = 7 + len(host)
-        if text[7:end] == host and text[end : end + 1] == "/":
-            return ":" + text[end:]
+    if text.startswith(f"https://{host}/"):
+        return text[8 + len(host) :]
+    if text.startswith(f"http://{host}/"):
+        return ":" + text[7 + len(host) :]
     return text
 
 
