@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gossamer.model.content_types import content_type
@@ -52,6 +52,8 @@ _LINES = st.lists(
 
 
 @given(_LINES)
+@example([b"e: f", b"A: 1\r\n"])
+@example([b"A: 1\r\n", b" more\r\n", b"none\r\n", b"a: 2\n"])
 def test_remembered_lines_are_read_as_a_block(lines: list[bytes]) -> None:
     block = [line for line in lines if line not in headers.LINE_ENDS]
     expected = headers._parse_lines(block)
