@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from gossamer.world import huge_pages
+from gossamer.world.allocators import FRUGAL
 from gossamer.world.huge_pages import PAGE_BYTES, REFUSED_MAX, HugePages, Mapping, mappings
 
 
@@ -121,3 +125,23 @@ def test_it_takes_a_hundredth_of_the_time_and_no_more(monkeypatch: pytest.Monkey
     now[0] = 4.5
     pages.gather()
     assert len(rounds) == 2
+
+
+HEAP = """
+held = bytearray(4 << 20)
+with open("/proc/self/smaps") as maps:
+    flags = maps.read().partition("[heap]")[2].partition("VmFlags:")[2].partition("\\n")[0]
+print("hg" in flags.split())
+"""
+
+
+def test_the_heap_of_a_crawl_has_large_pages_from_the_start() -> None:
+    enabled = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    libc, _, release = os.confstr("CS_GNU_LIBC_VERSION").partition(" ") if hasattr(os, "confstr") else ("", "", "0")
+    if not enabled.exists() or "[madvise]" not in enabled.read_text() or libc != "glibc" or release < "2.35":
+        pytest.skip("glibc of at least 2.35 asks for them only where the kernel leaves it to programs")
+    for environment, expected in ((FRUGAL, "True"), ({}, "False")):
+        inherited = {name: value for name, value in os.environ.items() if name != "GLIBC_TUNABLES"}
+        command = [sys.executable, "-c", HEAP]
+        done = subprocess.run(command, env=inherited | environment, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == expected
