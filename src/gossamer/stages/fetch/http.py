@@ -357,7 +357,9 @@ class HttpModule:
                 settings += [(pycurl.SSLCERT, route.certificate), (pycurl.SSLKEY, key)]
             proxy = route.proxy or proxy
         if proxy:
-            options = replace(options, proxy=_resolving(proxy, bool(options.proxy_resolves)))
+            if options.proxy_resolves and proxy.startswith("socks5:"):  # In libcurl's notation.
+                proxy = f"socks5h{proxy[len('socks5') :]}"
+            options = replace(options, proxy=proxy)
         return Transfers(options, self._clock, lambda: kind(options, settings, self._bodies))
 
 
@@ -390,11 +392,6 @@ def _own(options: FetchOptions, agent: str, rule: Rule | None = None) -> _Own:
     if rule is not None:
         secret |= rule.secret
     return _Own(fields, secret, compose(fields, secret))
-
-
-def _resolving(proxy: str, resolves: bool) -> str:
-    """Return a proxy's URL; for a SOCKS5 proxy that resolves names, in libcurl's notation."""
-    return f"socks5h{proxy[len('socks5') :]}" if resolves and proxy.startswith("socks5:") else proxy
 
 
 def _settings(options: FetchOptions) -> list[Setting]:

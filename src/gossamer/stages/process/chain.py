@@ -235,7 +235,7 @@ class Modules:
                 watch.begin(spent_s)
                 watch.end()
         if findings.columns or findings.rows:
-            errors += self._check_columns(findings)
+            errors += [ModuleError("columns", problem) for problem in self._fitting.fit(findings)]
         names = self._named.get(chosen) or self._names(chosen)
         if findings.fields:
             errors += findings.invalid
@@ -264,6 +264,3 @@ class Modules:
         if len(self._named) < CHOICES_MAX:  # Kinds of pages, most of which share their modules.
             self._named[chosen] = names
         return names
-
-    def _check_columns(self, findings: Findings) -> list[ModuleError]:
-        return [ModuleError("columns", problem) for problem in self._fitting.fit(findings)]

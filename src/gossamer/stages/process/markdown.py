@@ -71,7 +71,8 @@ class _MarkdownWriter:
     def document(self, root: Element) -> MarkdownText:
         # A rule at the beginning divides nothing.
         blocks = list(dropwhile("---".__eq__, self._blocks(root.children, "")))
-        return MarkdownText("\n\n".join(blocks).strip("\n"), tuple(map(self._place, filter(_is_heading, blocks))))
+        headings = [block for block in blocks if block[:1] == "#"]  # No other block begins with this mark.
+        return MarkdownText("\n\n".join(blocks).strip("\n"), tuple(map(self._place, headings)))
 
     def _place(self, heading: str) -> str:
         """Return the id of the next heading with this text. That of a link around blocks has another text then."""
@@ -262,11 +263,6 @@ def _bare_code(run: Sequence[Element | str]) -> list[str]:
     language = _language(element)
     is_lined = language != "" and "\n" in element.text().strip()
     return _code_block(element, language) if is_lined or element.first("br") is not None else []
-
-
-def _is_heading(block: str) -> bool:
-    """Say whether a block is a heading: of the other ones, none begins with its mark."""
-    return block[:1] == "#"
 
 
 def _bare(line: str) -> str:

@@ -114,17 +114,13 @@ class Weights:
         """Return the score of an element's names, and the places of those that speak for a type."""
         found = self._known.get(tag)
         if found is None:
-            ids = self._telling(*tag)
+            ids = set(map(self._ids.get, names_of(*tag), repeat(0)))  # 0 stands for names that say nothing.
             typed = self._typed
             found = sum([self._scores[at] for at in ids]), [typed[at] for at in ids if typed[at]]
             if len(self._known) >= KNOWN_MAX:
                 self._known.clear()
             self._known[tag] = found
         return found
-
-    def _telling(self, name: str, rest: str) -> set[int]:
-        """Return which of `names_of` an element say something; 0 stands for all others."""
-        return set(map(self._ids.get, names_of(name, rest), repeat(0)))
 
     def of_words(self, words: Sequence[str]) -> list[float]:
         """Return the scores of words in lower case; of a line's end, which is none, `nan`."""
