@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +15,7 @@ import msgspec
 from gossamer.engine.commit import Committer, Storage
 from gossamer.engine.copies import CopyMarks, NearCopies
 from gossamer.engine.counters import CrawlCounters, Telemetry, Totals
-from gossamer.engine.examine import Examiner, Look
+from gossamer.engine.examine import Examiner
 from gossamer.engine.explain import Explainer, Lookups
 from gossamer.engine.history import PageHistory, PageRecord, UrlMemory
 from gossamer.engine.logs import Logs
@@ -32,7 +32,7 @@ from gossamer.engine.traps import Trapping, watch_key
 from gossamer.features.isolation import IsolatedModules
 from gossamer.features.permit import Exclusions, RobotsTxt, Usage
 from gossamer.model.links import SEED_ARGUMENT, Link
-from gossamer.model.pages import PageRow
+from gossamer.model.pages import Page, PageRow
 from gossamer.options import convert
 from gossamer.ports import VisitMiddleware
 from gossamer.stages.fetch.decoding import BoundedDecoder
@@ -41,7 +41,7 @@ from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.hosts import HostRecords
 from gossamer.stages.frontier.options import FrontierOptions, PolitenessOptions, politeness
 from gossamer.stages.frontier.priority import BreadthFirst, FrontierRules
-from gossamer.stages.process.chain import Modules
+from gossamer.stages.process.chain import Modules, Processed, Slices
 from gossamer.stages.process.options import ProcessOptions
 from gossamer.stages.robots.documents import SiteDocuments
 from gossamer.stages.robots.options import RobotsOptions
@@ -78,6 +78,14 @@ def url_of(text: str) -> Url:
     return url
 
 
+def at_once(look: Callable[[Page], Processed]) -> Callable[[Page], Slices]:
+    def sliced(page: Page) -> Slices:
+        yield from ()
+        return look(page)
+
+    return sliced
+
+
 class Ring:
     """A shard in `directory`. Times in its options are those of a clock that moves when nothing else does."""
 
@@ -98,7 +106,7 @@ class Ring:
         accused: Sequence[Suspect] = (),
         command: Sequence[str] = (sys.executable, "-c", "raise SystemExit(1)"),
         clock: Clock | None = None,
-        look: Look | None = None,
+        look: Callable[[Page], Processed] | None = None,
         near: str = "",
         purpose: Sequence[str] = (),
     ) -> None:
@@ -154,6 +162,7 @@ class Ring:
         content_seen = ExactContentSeen(self.epochs, "site" if self.options.process_copies else "shard")
         near_seen = NearContentSeen(self.epochs, near) if near else None
         modules = Modules(standard_modules(process), process)
+        sliced = modules.process_in_slices if look is None else at_once(look)
         self.memory = memory = ScopeMemory(
             self.epochs, self.roots, self.exclusions, self.chain.counts, alone=True, grows=True
         )
@@ -170,7 +179,7 @@ class Ring:
             middlewares=Middlewares(self.features),
             protocols=self.web,
             content_seen=content_seen,
-            examiner=Examiner(BoundedDecoder(FetchOptions()), look or modules.process, self.clock, self.slots),
+            examiner=Examiner(BoundedDecoder(FetchOptions()), sliced, self.clock, self.slots),
             quarantine=self.quarantine,
             archive=self.archive,
             digest_algorithm="sha1",

@@ -205,7 +205,7 @@ def test_other_pages_are_read_between_the_slices_of_one_that_takes_long(tmp_path
             return modules.process(page)
 
         decoder = BoundedDecoder(FetchOptions())
-        ring.joined(examiner=Examiner(decoder, modules.process, ring.clock, ring.slots, sliced))
+        ring.joined(examiner=Examiner(decoder, sliced, ring.clock, ring.slots))
         ring.seed(*HOSTS[:3])
         ring.run(together(ring))
         assert [ring.outcomes[host] for host in HOSTS[:3]] == ["fetched"] * 3
@@ -227,7 +227,7 @@ def test_a_page_whose_slices_are_cancelled_stays_queued_and_holds_up_no_other(tm
             return modules.process(page)
 
         decoder = BoundedDecoder(FetchOptions())
-        ring.joined(examiner=Examiner(decoder, modules.process, ring.clock, ring.slots, sliced))
+        ring.joined(examiner=Examiner(decoder, sliced, ring.clock, ring.slots))
         ring.seed(HOSTS[0])
 
         async def cancelled() -> None:

@@ -44,7 +44,7 @@ alone()
 def alone() -> None:
     process = ProcessOptions()
     modules = Modules(standard_modules(process), process)
-    examiner = Examiner(BoundedDecoder(FetchOptions()), modules.process, WallClock(), NoSlots())
+    examiner = Examiner(BoundedDecoder(FetchOptions()), modules.process_in_slices, WallClock(), NoSlots())
     sys.stdout.buffer.write(examine_alone(sys.stdin.buffer, examiner))
 
 

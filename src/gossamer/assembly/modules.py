@@ -157,4 +157,4 @@ def examiner(
     config: Config, modules: Modules, clock: Clock, slots: ShardSlots | NoSlots, spills: Spills | None = None
 ) -> Examiner:
     """Return the stage that decodes and processes pages."""
-    return Examiner(BoundedDecoder(config.fetch, spills), modules.process, clock, slots, modules.process_in_slices)
+    return Examiner(BoundedDecoder(config.fetch, spills), modules.process_in_slices, clock, slots)

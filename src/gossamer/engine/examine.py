@@ -9,7 +9,7 @@ from gossamer.model.modules import ModuleError, whole
 from gossamer.model.pages import Findings, Page, Rendered
 from gossamer.model.visits import Content, Reply
 from gossamer.stages.fetch.decoding import BoundedDecoder
-from gossamer.stages.process.chain import Processed, Slices
+from gossamer.stages.process.chain import Slices
 from gossamer.state.slots import STAGES, ShardSlots
 from gossamer.world.clock import Clock
 
@@ -17,7 +17,6 @@ _DECODE = STAGES.index("decode")
 _PROCESS = STAGES.index("process")
 
 
-Look = Callable[[Page], Processed]
 Made = TypeVar("Made")
 
 
@@ -51,10 +50,6 @@ def dead() -> Examined:
     return Examined(Content(b""), Findings(), [], [], died=True)
 
 
-def _leave_none(content: Content) -> bool:  # noqa: ARG001 - by default every page is processed
-    return False
-
-
 class NoSlots:
     """The slots of a process whose parent knows which page it has."""
 
@@ -72,37 +67,29 @@ class Examiner:
     """Decodes and processes one page at a time. Slot 0 holds the page's fingerprint, in case this process dies."""
 
     def __init__(
-        self,
-        decoder: BoundedDecoder,
-        look: Look,
-        clock: Clock,
-        slots: ShardSlots | NoSlots,
-        sliced: Callable[[Page], Slices] | None = None,
+        self, decoder: BoundedDecoder, look: Callable[[Page], Slices], clock: Clock, slots: ShardSlots | NoSlots
     ) -> None:
-        """`sliced` does what `look` does, in slices; None: at once."""
-        self._sliced = sliced or self._at_once
+        """`look` processes a page, in slices."""
         self._decoder = decoder
         self._look = look
         self._clock = clock
         self._slots = slots
 
-    def examine(
-        self, reply: Reply, fingerprint: int, link_type: str = "", is_left: Callable[[Content], bool] = _leave_none
-    ) -> Examined:
-        """Return a page's content and findings; no findings if `is_left` is true of the content. The page may crash or
-        hang the process, which is why the slot is set.
-        """
-        return whole(self.examine_in_slices(reply, fingerprint, link_type, is_left))
+    def examine(self, reply: Reply, fingerprint: int, link_type: str = "") -> Examined:
+        """Return a page's content and findings. The page may crash or hang the process, so the slot is set."""
+        return whole(self.examine_in_slices(reply, fingerprint, link_type))
 
     def examine_in_slices(
-        self, reply: Reply, fingerprint: int, link_type: str = "", is_left: Callable[[Content], bool] = _leave_none
+        self, reply: Reply, fingerprint: int, link_type: str = "", is_left: Callable[[Content], bool] | None = None
     ) -> Generator[None, None, Examined]:
-        """As `examine`. Yields where other work may run; other pages may be examined there."""
+        """As `examine`; no findings if `is_left` is true of the content. Yields where other work may run; other pages
+        may be examined there.
+        """
         self._slots.name(reply.url)
         content = yield from self._in_slot(self._decoder.decode_in_slices(reply), fingerprint, _DECODE)
-        if is_left(content):
+        if is_left is not None and is_left(content):
             return Examined(content, Findings(), [], [], left=True)
-        seen = yield from self._in_slot(self._sliced(page_of(reply, content, link_type)), fingerprint, _PROCESS)
+        seen = yield from self._in_slot(self._look(page_of(reply, content, link_type)), fingerprint, _PROCESS)
         return Examined(content, seen.findings, list(seen.errors), list(seen.ran))
 
     def _in_slot(self, steps: Generator[None, None, Made], fingerprint: int, stage: int) -> Generator[None, None, Made]:
@@ -120,13 +107,10 @@ class Examiner:
 
     def look_again(self, reply: Reply, content: Content, fingerprint: int, url: str) -> Examined:
         """Return the findings of a page's rendered content; its scripts may have changed its address to `url`."""
-        try:
-            self._slots.name(url)
-            self._slots.enter(0, fingerprint, _PROCESS, self._clock.now())
-            seen = self._look(msgspec.structs.replace(page_of(reply, content), url=url))
-            return Examined(content, seen.findings, list(seen.errors), list(seen.ran))
-        finally:
-            self._slots.leave(0)
+        self._slots.name(url)
+        page = msgspec.structs.replace(page_of(reply, content), url=url)
+        seen = whole(self._in_slot(self._look(page), fingerprint, _PROCESS))
+        return Examined(content, seen.findings, list(seen.errors), list(seen.ran))
 
     def decode(self, reply: Reply, fingerprint: int) -> bytes:
         """Return the decoded content of a reply that is not a page."""
@@ -134,17 +118,8 @@ class Examiner:
 
     def content(self, reply: Reply, fingerprint: int) -> Content:
         """As `decode`, with the error if a part of the content is missing."""
-        try:
-            self._slots.name(reply.url)
-            self._slots.enter(0, fingerprint, _DECODE, self._clock.now())
-            return self._decoder.decode(reply)
-        finally:
-            self._slots.leave(0)
-
-    def _at_once(self, page: Page) -> Slices:
-        """Do what `look` does, as one slice."""
-        yield from ()
-        return self._look(page)
+        self._slots.name(reply.url)
+        return whole(self._in_slot(self._decoder.decode_in_slices(reply), fingerprint, _DECODE))
 
 
 def page_of(reply: Reply, content: Content, link_type: str = "") -> Page:
