@@ -64,6 +64,7 @@ class Laboratory:
             self._in_a_copy(session, lambda say: self._measure(session, say), 3600)
         measured = json.loads(self._measured.read_text())
         alive: dict[tuple[str, str, int], list[FunctionType]] = {}
+        gc.unfreeze()  # What `tests/conftest.py` has frozen is not listed.
         for one in gc.get_objects():
             if isinstance(one, FunctionType):
                 code = one.__code__
