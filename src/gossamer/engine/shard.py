@@ -90,9 +90,8 @@ class CrawlLoop:
         """Called when a pause begins or ends, with whether it begins."""
         self._crowding = 0.0
         """How much waited for a commit at the last check."""
-        self._has_spare = False
         self._spare_at = self._started_at
-        """Whether it waits although more requests could go out, and when it last did."""
+        """When it last waited although more requests could go out; inf: it does."""
         self.activity = 0
         """Grows with every leased visit."""
 
@@ -218,7 +217,7 @@ class CrawlLoop:
             return None
         if not self.may_begin(now):
             return None
-        if self._has_spare or now - self._spare_at < BEHIND_S:
+        if now - self._spare_at < BEHIND_S:
             return False
         return True if self._wake_at <= now else None
 
@@ -398,15 +397,16 @@ class CrawlLoop:
         wait_s = min(max(self._wake_at - self._clock.now(), 0.0), IDLE_S_MAX)
         rendering = self._pipeline.stages.rendering.visits
         is_blocked = self._requests_blocked(self._clock.now()) if rendering else self.blocker
-        self._has_spare = wait_s > 0.0 and not self._pipeline.documents.parked
-        if self.paused or self.brakes.held or self.requests >= self.brakes.concurrency + rendering or is_blocked:
-            self._has_spare = False
+        is_full = self.paused or self.brakes.held or self.requests >= self.brakes.concurrency + rendering or is_blocked
+        has_spare = wait_s > 0.0 and not is_full and not self._pipeline.documents.parked
+        if is_full:
             wait_s = IDLE_S_MAX
+        if has_spare:
+            self._spare_at = inf
         if self._time_s_max < inf:
             wait_s = min(wait_s, max(self._time_s_max - self.elapsed_s(), 0.0))
         await wait_at_most(wait_s, self._wake.wait())
-        if self._has_spare:
-            self._has_spare = False
+        if has_spare:
             self._spare_at = self._clock.now()
 
     async def _drain(self) -> None:
