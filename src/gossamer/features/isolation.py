@@ -27,29 +27,16 @@ PAGES_WAITING_MAX = 2
 """Decoded pages that may wait for each process, so that a free process has the next page at once."""
 
 
-class PageSoFar(msgspec.Struct, array_like=True, frozen=True):
-    """Findings of modules in our process that an isolated module may read or replace."""
-
-    title: str
-    text: str
-    text_method: str
-    charset: str
-
-
 class WorkerQuestion(msgspec.Struct, array_like=True, frozen=True):
     """The head of a question, which comes before the page's content."""
 
-    url: str
-    media_type: str
-    charset: str
-    headers: tuple[tuple[str, str], ...]
-    link_type: str
-    is_cut: bool
-    fetched_at: float
+    page: Page
+    """Without its content."""
     file_bytes: int
     """Size of content that is too large for memory, of which the process gets a descriptor; else 0."""
     file_digest: bytes
-    found: PageSoFar
+    found: Findings
+    """Of modules in our process: what an isolated module may read or replace."""
     left_out: list[int]
     """Indexes of modules that are not to run, because they ended a process."""
 
@@ -109,7 +96,9 @@ class IsolatedModules:
     async def look(self, page: Page, findings: Findings) -> Processed:
         """Add the modules' findings to `findings`; return them with the errors and the modules that ran."""
         chosen = self._chosen(page.media_type, page.link_type)
-        found = PageSoFar(findings.title, findings.text, findings.text_method, findings.charset)
+        found = Findings(
+            title=findings.title, text=findings.text, text_method=findings.text_method, charset=findings.charset
+        )
         errors: list[ModuleError] = []
         left_out: list[int] = []
         while places := [place for place in range(len(chosen)) if place not in left_out]:
@@ -129,14 +118,12 @@ class IsolatedModules:
         """End all processes."""
         await self._pool.close()
 
-    async def _ask(self, page: Page, found: PageSoFar, left_out: list[int], steps: int) -> WorkerAnswer:
+    async def _ask(self, page: Page, found: Findings, left_out: list[int], steps: int) -> WorkerAnswer:
         file = page.file
         assert file is None or isinstance(file, Spill)
         size, digest = (file.size, file.digest) if file is not None else (0, b"")
-        question = WorkerQuestion(
-            page.url, page.media_type, page.charset, page.headers, page.link_type, page.is_cut, page.fetched_at, size,
-            digest, found, left_out,
-        )  # fmt: skip
+        head = msgspec.structs.replace(page, body=b"", file=None)
+        question = WorkerQuestion(head, size, digest, found, left_out)
         descriptor = file.fileno() if file is not None else None
         return await self._pool.ask(_encode(question), page.body, _decode_answer, steps, descriptor)
 
@@ -210,10 +197,5 @@ def _process(question: Question, modules: Modules) -> Processed:
     file = None
     if question.file is not None:
         file = Spill.from_descriptor(question.file, head.file_bytes, head.file_digest)
-    page = Page(
-        head.url, head.media_type, head.charset, head.headers, question.body, file, head.link_type, head.is_cut,
-        head.fetched_at,
-    )  # fmt: skip
-    found = head.found
-    findings = Findings(title=found.title, text=found.text, text_method=found.text_method, charset=found.charset)
-    return modules.process(page, findings, head.left_out)
+    page = msgspec.structs.replace(head.page, body=question.body, file=file)
+    return modules.process(page, head.found, head.left_out)
