@@ -202,5 +202,5 @@ def test_another_place_does_not_lack_what_only_the_former_has(web: SimwebProcess
 
 
 def test_warc_files_that_no_store_would_have_are_not_removed(web: SimwebProcess, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"archive\.store_keep_warc = false: no store has the WARC files"):
+    with pytest.raises(ConfigError, match=r"archive\.store_keep_warc: no store has the WARC files"):
         crawl(web, tmp_path / "crawl", *OWN, "archive.store_keep_warc=false")

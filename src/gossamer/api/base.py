@@ -18,7 +18,6 @@ from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.live import FILE
 from gossamer.config.seeds import check_seeds
-from gossamer.config.stores import check_stores
 from gossamer.engine.logs import log_crash as log_crash  # noqa: PLC0414 - for the commands
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
@@ -131,7 +130,6 @@ def config_for(
                 raise ConfigError(f"{directory} holds a crawl of other seeds: name another output")
             return begun
         check_lists(config)
-        check_stores(config)
         check_seeds(config)
         check_segments(config)
     return config

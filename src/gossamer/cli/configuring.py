@@ -18,7 +18,6 @@ from gossamer.config.reference import schema as config_schema
 from gossamer.config.requests import check_requests
 from gossamer.config.secret import redact
 from gossamer.config.sections import keys
-from gossamer.config.stores import check_stores
 from gossamer.config.toml import starter_toml, to_toml
 from gossamer.model.errors import ConfigError
 
@@ -57,7 +56,6 @@ def check(file: Annotated[Path, Argument(metavar="FILE", help="The TOML file to 
     config = configure(file)
     check_lists(config)
     check_requests(config)
-    check_stores(config)
     from gossamer.assembly.parts import require_components  # `init` and `show` need no parts of a crawl.
 
     require_components(config)

@@ -347,6 +347,9 @@ def conflicts(config: Config) -> Iterator[Mistake]:
             others = f"known are {', '.join(known)}, and those that components.protocols adds"
             hint = nearest(scheme, known, others)
             yield Mistake(("scope", "schemes"), f"no scheme is called {scheme!r}{hint}", None)
+    if not (config.archive.store_keep_warc or config.archive.store or config.state.checkpoint_uri):
+        says = "no store has the WARC files; name one in archive.store or state.checkpoint_uri, or leave out the key"
+        yield Mistake(("archive", "store_keep_warc"), says, False)
 
 
 @cache
