@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+import msgspec
+
 from gossamer.api.engine import EngineCalls, limits_of
 from gossamer.api.looking import about, hosts_of_all, recent_of_all
 from gossamer.api.setting import assignments_of, live_in, make_refusal
@@ -113,7 +115,7 @@ class ClusterSetting:
             await self._calls.call("limit", limits=limits_of(config))
             if for_shards := tuple(one for one in assignments if not one.lstrip().startswith(WHOLE_CRAWL)):
                 await self._calls.ask("set", verbs.Set(assignments=for_shards), every_shard(config))
-            return {"changed": [change._asdict() for change in changes]}
+            return {"changed": msgspec.to_builtins(changes)}
 
 
 def every_shard(config: Config) -> list[int]:

@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import astuple
 
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.config.lists import hosts_of
-from gossamer.config.live import KeyChange, Settings, assign, change, for_host
+from gossamer.config.live import Settings, assign, change, for_host
 from gossamer.config.sections import key_of
 from gossamer.config.toml import as_assignments, to_toml
 from gossamer.engine.counters import Telemetry
 from gossamer.model.errors import ConfigError
-from gossamer.model.verbs import RefusedError, Set
+from gossamer.model.verbs import ChangedKey, RefusedError, Set
 from gossamer.model.words import shell_word
 from gossamer.options import nearest
 from gossamer.stages.scope.lists import ExcludedHost
@@ -66,7 +67,7 @@ class Setting:
         self.directory = kept.home.directory
         self._one_at_a_time = asyncio.Lock()
 
-    async def set(self, assignments: Sequence[str]) -> list[KeyChange]:
+    async def set(self, assignments: Sequence[str]) -> list[ChangedKey]:
         """Apply `key=value` texts, all or none, and return what changed; durable then.
 
         Raises:
@@ -75,7 +76,7 @@ class Setting:
         async with self._one_at_a_time:
             return await self._set(assignments)
 
-    async def set_host(self, host: str, values: Mapping[str, object]) -> list[KeyChange]:
+    async def set_host(self, host: str, values: Mapping[str, object]) -> list[ChangedKey]:
         """Change one host's rules; the value None removes a rule. Raises as `set`."""
         async with self._one_at_a_time:  # What another request has set for this host stays.
             return await self._set([for_host(self._settings.config, host, values)])
@@ -84,7 +85,7 @@ class Setting:
         """Return the live keys with their values as in the file."""
         return live_in(self._settings.config)
 
-    async def _set(self, assignments: Sequence[str]) -> list[KeyChange]:
+    async def _set(self, assignments: Sequence[str]) -> list[ChangedKey]:
         committer = self._kept.committer
         config, changes = await asyncio.to_thread(change, self._settings.config, assignments)
         if not changes:
@@ -95,11 +96,11 @@ class Setting:
         self._telemetry.logs.info("configuration_changed", changes={change.key: change.after for change in changes})
         return changes
 
-    def _apply(self, config: Config, changes: Sequence[KeyChange]) -> None:
+    def _apply(self, config: Config, changes: Sequence[ChangedKey]) -> None:
         epochs = self._kept.storage.epochs
         now = self._telemetry.clock.now()
         self._settings.change(config)
-        kept = [StoredSetting(now, *change) for change in changes]
+        kept = [StoredSetting(now, *astuple(change)) for change in changes]
         epochs.put("meta", CHANGES + epochs.number.to_bytes(8), msgspec.msgpack.encode(kept))
         self._on_change(config)
 

@@ -13,7 +13,6 @@ import msgspec
 from gossamer.api.looking import Looking, about
 from gossamer.api.seeding import Seeding
 from gossamer.api.setting import Setting, assignments_of, make_refusal, no_trap, release
-from gossamer.config.live import KeyChange
 from gossamer.config.seeds import check_addresses
 from gossamer.engine.control import Verb, answer_of, refusal
 from gossamer.engine.logs import Logs
@@ -128,13 +127,13 @@ class Commands:
         """Change the settings of one host; durable when the answer comes."""
         return await self._change(self._setting.set_host(request.host, request.values))
 
-    async def _change(self, setting: Awaitable[list[KeyChange]]) -> object:
+    async def _change(self, setting: Awaitable[list[verbs.ChangedKey]]) -> object:
         try:
             changes = await setting
         except ConfigError as error:
             raise make_refusal(error, self._setting.directory) from error
         self._ring.loop.stir()
-        return {"changed": [change._asdict() for change in changes]}
+        return {"changed": msgspec.to_builtins(changes)}
 
     async def pause(self, _: verbs.Nothing) -> object:
         self._ring.loop.pause()

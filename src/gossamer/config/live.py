@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from gossamer.cluster.options import read_workers
 from gossamer.config.gather import reopen_text
 from gossamer.config.secret import holds_secrets
 from gossamer.config.sections import Config, key_of
 from gossamer.config.toml import effective_toml, to_toml
 from gossamer.model.errors import ConfigError
+from gossamer.model.verbs import ChangedKey
 from gossamer.options import to_table
 from gossamer.url.join import absolute
 from gossamer.world.files import write_whole
@@ -22,15 +21,7 @@ HOST = "host"
 """The section whose keys are hosts."""
 
 
-class KeyChange(NamedTuple):
-    """One key's change, its values as the file has them; empty: not set."""
-
-    key: str
-    before: str
-    after: str
-
-
-def change(config: Config, assignments: Iterable[str]) -> tuple[Config, list[KeyChange]]:
+def change(config: Config, assignments: Iterable[str]) -> tuple[Config, list[ChangedKey]]:
     """Return the configuration with `key=value` texts applied, and what that changed. About 20 ms.
 
     Raises:
@@ -40,7 +31,7 @@ def change(config: Config, assignments: Iterable[str]) -> tuple[Config, list[Key
     texts = list(assignments)
     new = assign(config, texts)
     found = [
-        KeyChange(key, _to_toml(config.value(key)), _to_toml(new.value(key)))
+        ChangedKey(key, _to_toml(config.value(key)), _to_toml(new.value(key)))
         for key in dict.fromkeys((*config.all_keys(), *new.all_keys()))
         if config.value(key) != new.value(key)
     ]
@@ -86,7 +77,8 @@ def for_host(config: Config, host: str, values: Mapping[str, object]) -> str:
 
 def workers_of(given: str) -> int:
     """Return a number of shards from the form that options have. Raises ValueError."""
-    return int(read_workers(given))
+    read = key_of("cluster.workers").read
+    return int(read(given) if read is not None else given)
 
 
 def with_workers(config: Config, workers: int) -> Config:
