@@ -35,7 +35,7 @@ from gossamer.assembly.parts import (
 from gossamer.assembly.permits import earlier_of, forget_filter_of, scope_of
 from gossamer.assembly.protocols import protocol_modules
 from gossamer.assembly.revisits import hints_of, hubs_of, mentions_of, schedule_of
-from gossamer.assembly.ring import CrawlRing, CrawlScope, Recrawl
+from gossamer.assembly.ring import CrawlRing, Recrawl
 from gossamer.assembly.schemes import namer_of, without_robots
 from gossamer.assembly.values import Controls, Outputs, Shard
 from gossamer.config import Config
@@ -186,7 +186,9 @@ def ring_of(
     _rest_after_a_loss(storage, counters.totals.incarnation, clock.now())
     forgotten = forget_filter_of(config, setup.home.directory, clock)
     scope = scope_of(config, epochs, counters, (forgotten, earlier_of(config, setup.undo)))
-    memory = _scope_memory(config, epochs, scope, alone=exchange is None)
+    grows = with_scope_in_force(config).scope.scope != "any"
+    counts = scope.chain.counts
+    memory = ScopeMemory(epochs, scope.roots, scope.exclusions, counts, alone=exchange is None, grows=grows)
     prioritizer = prioritizer_of(config)
     travelling = exchange.places.travelling if exchange is not None else ()
     frontier = frontier_for(setup, storage, prioritizer, namer, travelling)
@@ -271,11 +273,6 @@ def _exchange(setup: Setup, storage: Storage, namer: Namer, opening: int) -> Exc
     from gossamer.assembly.exchanging import exchange_of  # noqa: PLC0415 - a crawl of one shard has no use for it
 
     return exchange_of(setup, storage, namer, opening, partitions)
-
-
-def _scope_memory(config: Config, epochs: Epochs, scope: CrawlScope, *, alone: bool) -> ScopeMemory:
-    grows = with_scope_in_force(config).scope.scope != "any"
-    return ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts, alone=alone, grows=grows)
 
 
 def _count(

@@ -81,17 +81,14 @@ def _within_files(options: FetchOptions) -> FetchOptions:
 def _with_secrets(config: Config, options: FetchOptions) -> FetchOptions:
     """Return the options of fetching with their secrets filled in. Raises ConfigError if a secret cannot be read."""
     resolves = options.proxy_resolves
+    # RFC 9110, section 10.1.2.
+    sender = {"From": config.operator.contact.removeprefix("mailto:")} if config.identity.send_from else {}
     return replace(
         options,
-        headers={**_from(config), **common_headers(config)},
+        headers={**sender, **common_headers(config)},
         proxy=proxy_of(reveal(options.proxy, "fetch.proxy"), "fetch.proxy"),
         proxy_resolves=config.resolve.allow_private if resolves is None else resolves,
     )
-
-
-def _from(config: Config) -> dict[str, str]:
-    """Return the From header (RFC 9110, section 10.1.2), or nothing if it is not sent."""
-    return {"From": config.operator.contact.removeprefix("mailto:")} if config.identity.send_from else {}
 
 
 class Protocols:

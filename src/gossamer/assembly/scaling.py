@@ -211,7 +211,7 @@ def _settle_meta(directory: Path, stores: list[Store], plan: ScalingPlan) -> Non
     for number in range(plan.before, plan.after):
         fresh = Totals(incarnation=max(last_incarnation(directory, number), latest), ended=totals[0].ended)
         stores[number].put("meta", {**known, schema.TOTALS: encode(fresh)})
-    if plan.after < plan.before and store_says(stores[0]) != plan.version:
+    if plan.after < plan.before and load(stores[0], schema.ABSORBED, int) != plan.version:
         leaving = [stores[number] for number in range(plan.after, plan.before)]
         # In one commit with the mark that this is done, because sums must not be added twice.
         sums = {one.key: ADD[one.key](stores[0], leaving) for one in schema.with_sharing(schema.Sharing.ADDED)}
@@ -228,11 +228,6 @@ def _settle_meta(directory: Path, stores: list[Store], plan: ScalingPlan) -> Non
     cleared = [(schema.FAMILIES.index(one.family), *one.range) for one in schema.with_sharing(schema.Sharing.CLEARED)]
     for store in stores:
         store.change(cleared, {})
-
-
-def store_says(store: Store) -> int:
-    """Return the version of the map when a shard last added the values of removed shards."""
-    return load(store, schema.ABSORBED, int)
 
 
 def _counters(kept: Store, leaving: Sequence[Store]) -> bytes:

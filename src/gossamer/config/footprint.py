@@ -159,7 +159,8 @@ def _scale(config: Config, defaults: Config, left: int) -> float:
     for key in [key for key in shared if not _is_shared(config, key)]:
         left -= _value(config, key) * shared.pop(key).unit_bytes
     while shared:
-        scale = min(scale, left / max(1, _default_bytes(defaults, shared)))
+        default_bytes = sum(_value(defaults, key) * share.unit_bytes for key, share in shared.items())
+        scale = min(scale, left / max(1, default_bytes))
         raised = [key for key, share in shared.items() if _value(defaults, key) * scale < share.least]
         if not raised:
             break
@@ -167,10 +168,6 @@ def _scale(config: Config, defaults: Config, left: int) -> float:
             share = shared.pop(key)
             left -= share.least * share.unit_bytes
     return scale
-
-
-def _default_bytes(defaults: Config, shares: dict[str, MemoryShare]) -> int:
-    return sum(_value(defaults, key) * share.unit_bytes for key, share in shares.items())
 
 
 def _shares(config: Config) -> list[tuple[str, MemoryShare]]:

@@ -47,7 +47,7 @@ class Discovery:
         importance = order if isinstance(order, PageImportance) else None
         self.counts_links = importance is not None
         """Whether links to a URL are counted and raise its level; then a URL may be queued more than once."""
-        self._raise_levels = importance.note if importance is not None else _raise_none
+        self._raise_levels = importance.note if importance is not None else lambda *_: {}
         self._holding = holding(stages.url_seen) if follows and not self.counts_links else NothingHeld()
         """The eliminator, if it may answer some links later."""
         self._admitted: dict[int, int] = {}
@@ -310,10 +310,6 @@ class Discovery:
         """Return the target of the redirect that a URL answered with, if it has another key."""
         target = self._stages.namer.name(record.redirect_to) if record.redirect_to else None
         return target if target is not None and target.key != url.key else None
-
-
-def _raise_none(page: Url | None, links: Sequence[Link]) -> dict[int, int]:  # noqa: ARG001 - as `PageImportance.note`
-    return {}
 
 
 def _slices(links: Sequence[One]) -> Sequence[Sequence[One]]:

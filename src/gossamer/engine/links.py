@@ -13,7 +13,6 @@ from gossamer.model.pages import Findings, PageRow
 from gossamer.model.visits import Reply
 from gossamer.stages.scope.chain import Chain
 from gossamer.url.name import Namer
-from gossamer.url.url import Url
 
 LINKS_AT_ONCE = 1_000
 """Links that are handled before other work may run: about 15 ms."""
@@ -114,14 +113,12 @@ class PageLinks:
         announcement = findings.announcement
         if announcement is not None:
             visit = msgspec.structs.replace(visit, seed=seed)
-            links = hints.admitted(visit, announcement, links, self._is_in_scope)
+            # Filters of sitemaps themselves are left to the chain.
+            explain = self._chain.explain
+            links = hints.admitted(visit, announcement, links, lambda url: explain(Link(url, SITEMAP, 0)) != "scope")
             row.error = row.error or announcement.error
             return links
         return hints.feeds(links) if hints.wants_feeds else links
-
-    def _is_in_scope(self, url: Url) -> bool:
-        """Say whether the scope contains a URL; filters of sitemaps themselves are left to the chain."""
-        return self._chain.explain(Link(url, SITEMAP, 0)) != "scope"
 
     def outlinks(self, links: list[Link]) -> list[str]:
         """Return the links that the page's record keeps, to offer them again when a shorter path to it is found."""

@@ -34,10 +34,6 @@ class RingStep(Enum):
     """Call `Ring.begin`, send the request, then call `Ring.on_fetched`."""
 
 
-def _never_reject(lease: object) -> str:  # noqa: ARG001 - filters that never change reject nothing that was queued
-    return ""
-
-
 class Ring:
     """Decides how a lease proceeds. Each event is handled at once; errors of the web raise nothing."""
 
@@ -48,7 +44,7 @@ class Ring:
         prerequisites: Prerequisites,
         cached: Callable[[str], Located | None],
         refuse: Callable[[VisitLease, Failure, float], None],
-        rejected: Callable[[VisitLease], str] = _never_reject,
+        rejected: Callable[[VisitLease], str] = lambda _: "",
     ) -> None:
         """`cached` returns the addresses of a host if they are known; `refuse` records a visit that ends without a
         request; `rejected` returns why the filters, which may have changed, reject a queued URL, or an empty text.

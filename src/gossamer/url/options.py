@@ -28,10 +28,6 @@ def _check(rules: tuple[str, ...]) -> tuple[str, ...]:
     return rules
 
 
-def _sort_sites(sites: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(sorted({check_site(site) for site in sites}))
-
-
 class SiteRules(Section, frozen=True):
     """The rules of one site, in place of those of all."""
 
@@ -56,7 +52,7 @@ class UrlOptions(Section, frozen=True):
         Key(
             "Large sites (registrable domains) whose hosts are divided among the shards of a crawl; one shard has "
             "all hosts of any other site. A crawl keeps the value that it began with.",
-            check=_sort_sites,
+            check=lambda sites: tuple(sorted(set(map(check_site, sites)))),
         ),
     ] = ()
 

@@ -5,6 +5,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -46,12 +47,12 @@ def unreserved_escapes(parts: Parts) -> Parts:
 
     An address with a `%` that does not begin an escape is left alone: removing escapes might create new ones.
     """
-    return _each_text(parts, _decode_unreserved)
+    return _each_text(parts, partial(_decode, _UNRESERVED))
 
 
 def escape_case(parts: Parts) -> Parts:
     """Write the digits of escapes in upper case: `%c3` is `%C3` (RFC 3986, section 6.2.2.1)."""
-    return _each_text(parts, _upper_escapes)
+    return _each_text(parts, lambda text: _ESCAPE.sub(lambda escape: escape[0].upper(), text))
 
 
 def host_case(parts: Parts) -> Parts:
@@ -85,7 +86,8 @@ def drop_www(parts: Parts) -> Parts:
 
 def lower_path(parts: Parts) -> Parts:
     """Write the path in lower case, except escapes: for servers that ignore case."""
-    return _with_path(parts, _UPPER.sub(_lower_letters, parts.path))
+    lower = _UPPER.sub(lambda found: found[0] if found[0][0] == "%" else found[0].lower(), parts.path)
+    return _with_path(parts, lower)
 
 
 def collapse_slashes(parts: Parts) -> Parts:
@@ -133,7 +135,7 @@ def drop_empty_parameters(parts: Parts) -> Parts:
 
 def harmless_escapes(parts: Parts) -> Parts:
     """Write escapes of `! $ ( ) * , |` as themselves too: `%28` is `(`. Few servers distinguish them."""
-    return _each_text(parts, _decode_harmless)
+    return _each_text(parts, partial(_decode, _HARMLESS))
 
 
 def plus_is_space(parts: Parts) -> Parts:
@@ -207,20 +209,8 @@ def _each_text(parts: Parts, change: Callable[[str], str]) -> Parts:
     return replace(parts, userinfo=userinfo, host=change(parts.host), path=change(parts.path), query=query)
 
 
-def _decode_unreserved(text: str) -> str:
-    return text if _STRAY(text) else _UNRESERVED.sub(lambda escape: chr(int(escape[0][1:], 16)), text)
-
-
-def _decode_harmless(text: str) -> str:
-    return text if _STRAY(text) else _HARMLESS.sub(lambda escape: chr(int(escape[0][1:], 16)), text)
-
-
-def _upper_escapes(text: str) -> str:
-    return _ESCAPE.sub(lambda escape: escape[0].upper(), text)
-
-
-def _lower_letters(found: re.Match[str]) -> str:
-    return found[0] if found[0][0] == "%" else found[0].lower()
+def _decode(escapes: re.Pattern[str], text: str) -> str:
+    return text if _STRAY(text) else escapes.sub(lambda escape: chr(int(escape[0][1:], 16)), text)
 
 
 def _with_path(parts: Parts, path: str) -> Parts:

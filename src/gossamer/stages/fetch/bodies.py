@@ -84,11 +84,6 @@ begins_as_xhtml = re.compile(
 """Matches the beginning of an XML document whose outermost element is `html`."""
 
 
-def may_be_xhtml(media_type: str) -> bool:
-    """Say whether a document can be XHTML although its type is that of XML in general, or of a kind of XML."""
-    return media_type.endswith(("/xml", "+xml")) and media_type not in _OTHER_XML
-
-
 GENERIC_TYPES: Final = frozenset((
     "application/octet-stream", "binary/octet-stream", "application/binary", "application/download",
     "application/x-download", "application/force-download", "application/x-force-download", "application/save",
@@ -190,7 +185,8 @@ def read_as(stated: str, headers: tuple[tuple[str, str], ...], body: bytes, file
     is_unknown = stated in UNKNOWN_TYPES
     is_generic = stated in GENERIC_TYPES
     is_text = stated in TEXT_TYPES
-    if not is_unknown and not is_generic and not is_text and not may_be_xhtml(stated):
+    may_be_xhtml = stated.endswith(("/xml", "+xml")) and stated not in _OTHER_XML
+    if not is_unknown and not is_generic and not is_text and not may_be_xhtml:
         return stated
     begun = body
     if file is not None:

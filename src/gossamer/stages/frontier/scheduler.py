@@ -458,15 +458,13 @@ class HostControl:
         self._scheduler.close(host, now)
         self._scheduler.schedule(host, now)
 
-    @staticmethod
-    def _is_waiting(host: Host, url: Url, now: float) -> bool:
-        one = host.record.origin(key_of(url))
-        return one is not None and one.wait_until > now
-
     def _takes(self, host: Host, url: Url, now: float) -> bool:
         """Return whether a host takes another prerequisite fetch, other than its robots.txt."""
-        is_soon = host.record.delay_until - now <= PREREQUISITE_WAIT_S_MAX
-        return is_soon and len(host.prerequisites or ()) < PREREQUISITES_MAX and not self._is_waiting(host, url, now)
+        record = host.record
+        if record.delay_until - now > PREREQUISITE_WAIT_S_MAX or len(host.prerequisites or ()) >= PREREQUISITES_MAX:
+            return False
+        one = record.origin(key_of(url))
+        return one is None or one.wait_until <= now
 
     def _host(self, url: Url) -> Host:
         return self._hosts.get(url.host, url.partition)

@@ -30,6 +30,8 @@ _LISTS = frozenset(("ul", "ol", "menu"))
 _HEADING = re.compile(r"(#{1,6} )?(.*)", re.DOTALL)
 _MARK = re.compile(r"^(?:[-*]|\d{1,9}[.)]) ", re.MULTILINE)
 """The mark of an item; what is in an item is indented."""
+_TIGHT = re.compile(r"(?:[-*]|1[.)]) ").match
+"""Matches a list that can follow a paragraph without a blank line (CommonMark 0.31, section 5.3)."""
 _OTHER_BLOCK = re.compile(r"[|>]|[-*] |```|\d{1,9}[.)] |---")
 DEPTH_MAX = 12
 """Nesting depth of lists and quotations; deeper ones get no marks."""
@@ -202,7 +204,7 @@ class _MarkdownWriter:
                 continue
             # A list that is no item, as old pages have it, belongs to the item before it.
             nested = bool(items) and isinstance(item, Element) and item.name in _LISTS
-            tight = all(_is_list(block) for block in blocks[not nested :])
+            tight = all(_TIGHT(block) for block in blocks[not nested :])
             loose = loose or not tight
             lines = ("\n" if tight else "\n\n").join([""] * nested + blocks).split("\n")
             if nested:
@@ -277,11 +279,6 @@ def _number(element: Element, name: str, without: int) -> int:
     if not (said.isdecimal() and said.isascii() and len(said) < 10):
         return without
     return min(int(said), _NUMBER_MAX - len(element.children))
-
-
-def _is_list(block: str) -> bool:
-    """Say whether a block is a list that can follow a paragraph without a blank line (CommonMark 0.31, section 5.3)."""
-    return re.match(r"(?:[-*]|1[.)]) ", block) is not None
 
 
 def _language(element: Element) -> str:

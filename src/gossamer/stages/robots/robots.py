@@ -117,24 +117,19 @@ class SiteRobots:
     def _record_of(self, partition: int, origin: str) -> RobotsRecord | None:
         record = self._records.get(origin)
         if record is None:
-            record = _record_in(self._epochs, partition, origin)
-            if self._kept is not None and (data := self._kept.get(_key(partition, origin))) is not None:
-                stored = filter(None, (record, decode(data)))
-                record = max(stored, key=lambda one: one.last_request_at, default=None)
+            key = _key(partition, origin)
+            stored = self._epochs.get("meta", key), self._kept.get(key) if self._kept is not None else None
+            found = [one for data in stored if data is not None and (one := decode(data)) is not None]
+            record = max(found, key=lambda one: one.last_request_at, default=None)
             if record is not None:
                 self._records.put(origin, record, RECORD_BYTES + len(record.text))
         return record
 
 
-def _record_in(epochs: Epochs, partition: int, origin: str) -> RobotsRecord | None:
-    """Return what a shard's store has of an origin's robots.txt. One read."""
-    data = epochs.get("meta", _key(partition, origin))
-    return decode(data) if data is not None else None
-
-
 def record_of(epochs: Epochs, url: Url) -> RobotsRecord | None:
     """Return what a shard's store has of the robots.txt of a URL's origin. One read."""
-    return _record_in(epochs, url.partition, url.origin)
+    data = epochs.get("meta", _key(url.partition, url.origin))
+    return decode(data) if data is not None else None
 
 
 def _key(partition: int, origin: str) -> bytes:

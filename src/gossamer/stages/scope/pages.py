@@ -2,7 +2,7 @@
 
 import mimetypes
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final, Self
 
@@ -68,7 +68,8 @@ class MediaType:
 
     def wants(self, media_type: str) -> bool:
         """Say whether content of a type, in lower case and without parameters, is wanted."""
-        return not media_type or matches_type(media_type, self.patterns)
+        kind = media_type.partition("/")[0] + "/*"
+        return not media_type or any(pattern in (media_type, kind, "*/*") for pattern in self.patterns)
 
     def rejects(self, link: Link) -> bool:
         kind = type_by_name(link.url.text)
@@ -76,12 +77,6 @@ class MediaType:
 
     def detail(self, link: Link) -> str:
         return f"its name promises {type_by_name(link.url.text)}"
-
-
-def matches_type(media_type: str, patterns: Iterable[str]) -> bool:
-    """Say whether a media type matches one of the patterns."""
-    kind = media_type.partition("/")[0] + "/*"
-    return any(pattern in (media_type, kind, "*/*") for pattern in patterns)
 
 
 class WantedLanguages:

@@ -144,7 +144,8 @@ class BloomUrlSeen:
     def _add(self, group: int, fingerprint: int) -> None:
         chain = self._chains[group]
         if not chain or chain[-1].urls >= chain[-1].urls_max:
-            urls_max = 2 * chain[-1].urls_max if chain else _first_urls(self._options)
+            share = self._options.expected_urls / GROUPS
+            urls_max = 2 * chain[-1].urls_max if chain else int(share + _DEVIATIONS * sqrt(share)) + 1
             rate = self._options.false_positive_rate / 2 ** (len(chain) + 1)
             # A fingerprint is a hash already; `int` returns it unchanged.
             chain.append(_Filter(Bloom(urls_max, rate, int), 0, urls_max))
@@ -187,11 +188,6 @@ class BloomUrlSeen:
             for path in folder.iterdir():
                 if f"{FOLDER}/{path.name}" not in committed:
                     path.unlink()
-
-
-def _first_urls(options: SeenOptions) -> int:
-    share = options.expected_urls / GROUPS
-    return int(share + _DEVIATIONS * sqrt(share)) + 1
 
 
 def _write(path: Path, bits: bytes, urls: int, urls_max: int) -> Sums:
