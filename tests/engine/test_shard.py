@@ -86,15 +86,16 @@ def test_a_shard_is_behind_while_all_its_requests_are_out_and_more_have_their_tu
         ring.seed(ROOT)
         monkeypatch.setattr("gossamer.engine.shard.BEHIND_S", 0.0)
         shard = ring.shard()
-        found: set[bool | None] = set()
+        found: set[tuple[bool, bool | None]] = set()
 
         async def watching() -> None:
             while shard.state in ("starting", "running"):
-                found.add(shard.is_behind)
+                found.add((shard.requests == 4, shard.is_behind))
                 await asyncio.sleep(0)
 
         assert asyncio.run(beside(shard, watching())) == "finished"
-        assert found >= {True, False}
+        assert found >= {(True, True), (False, False)}
+        assert (True, False) not in found
         shard.pause()
         assert shard.is_behind is None
 

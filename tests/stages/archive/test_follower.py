@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+from gossamer.model.pages import Archived, EpochRow, Visited
+from gossamer.model.visits import Reply
 from gossamer.stages.archive import follower as follower_module
-from gossamer.stages.archive.archive import Archives
+from gossamer.stages.archive.archive import Archives, Followers, Following
 from gossamer.stages.archive.follower import Follower, make_parquet
 from gossamer.stages.archive.options import ArchiveOptions
 from gossamer.stages.archive.schema import LINKS, PAGES
@@ -157,3 +160,56 @@ def test_several_archives_are_one_and_rows_know_their_record(tmp_path: Path) -> 
     )
     assert place.warc_file == "gossamer-000-0001-000001.warc.gz"
     assert row["digest"].startswith("sha1:")
+
+
+class Counting:
+    """An archive that counts what it gets beside pages."""
+
+    def __init__(self) -> None:
+        self.got: list[str] = []
+
+    def add(self, visited: Visited) -> Archived:
+        self.got.append(visited.row.url)
+        return Archived()
+
+    def add_prerequisite(self, reply: Reply, via: str, link_type: str) -> None:
+        self.got.append(f"{link_type} {via} {reply.url}")
+
+    def add_epoch(self, row: EpochRow) -> None:
+        self.got.append(f"epoch {row.epoch}")
+
+    def cut(self) -> None:
+        self.got.append("cut")
+
+    def close(self) -> None:
+        self.got.append("closed")
+
+
+def test_what_arrives_for_no_page_after_the_end_is_dropped() -> None:
+    one = Counting()
+    archives = Archives([one])
+    reply = visited().reply
+    assert reply is not None
+    for _ in range(2):
+        archives.add_prerequisite(reply, "http://example.org/", "robots")
+        archives.add_epoch(EpochRow(7, 0.0, 0.0, 0.0, 1, 1, 0))
+        archives.close()
+    assert one.got == [f"robots http://example.org/ {reply.url}", "epoch 7", "closed"]
+
+
+def test_no_task_begins_while_the_disk_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gossamer.stages.archive.archive.FOLLOW_S", 0.0)
+    asked: list[int] = []
+
+    class Asked(Following):
+        def next(self) -> None:
+            asked.append(len(held))
+
+    held = [False, False, True, True]
+
+    async def follow() -> None:
+        await Followers([Asked()]).run(held.pop)
+
+    with pytest.raises(IndexError):
+        asyncio.run(follow())
+    assert asked == [1, 0]

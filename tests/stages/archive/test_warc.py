@@ -352,6 +352,7 @@ def test_what_came_before_a_page_is_kept_without_a_row(tmp_path: Path) -> None:
     assert response.payload == b"User-agent: *\n"
     assert story.story()["via"] == ["http://example.org/"]
     assert story.story()["linkType"] == ["robots"]
+    assert story.story()["fetchTimeMs"] == ["12"]
     assert (resource.target, resource.fields["Content-Type"]) == ("dns:example.org", "text/dns")
 
 
