@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,6 +11,7 @@ import pytest
 
 from gossamer.model.visits import Failure, Located
 from gossamer.options import convert
+from gossamer.stages.resolve.lookup import Lookup
 from gossamer.stages.resolve.options import ResolveOptions
 from gossamer.stages.resolve.resolver import DnsResolver
 from gossamer.testing import FakeClock
@@ -179,3 +181,29 @@ def test_a_host_that_cannot_be_asked_leaves_its_zone_unmarked() -> None:
             await resolver.close()
 
     asyncio.run(main())
+
+
+def test_a_lookup_that_nobody_waits_for_logs_no_error(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its second question has failed, the first one is under way."""
+
+    class Channel:
+        def query_dns(self, _host: str, kind: str) -> asyncio.Future[object]:
+            answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+            if kind == "AAAA":
+                answer.set_exception(OSError("refused"))
+            return answer
+
+    async def give_up() -> None:
+        lookup = Lookup(ResolveOptions())
+        asking = asyncio.ensure_future(lookup.ask("shop.test"))
+        await asyncio.sleep(0.01)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+
+    monkeypatch.setattr("gossamer.stages.resolve.lookup._channel", lambda *_: Channel())
+    asyncio.run(give_up())
+    gc.collect()
+    assert not caplog.records
