@@ -13,11 +13,11 @@ from gossamer.api.cluster_queries import ClusterSetting
 from gossamer.api.engine import EngineCalls
 from gossamer.api.setting import Setting, changes_of, make_refusal
 from gossamer.config.gather import configure
-from gossamer.config.live import change
+from gossamer.config.live import KeyChange, change
 from gossamer.config.reference import schema as schema_of_all
 from gossamer.config.sections import Config, key_of, keys
 from gossamer.model.errors import ConfigError
-from gossamer.model.verbs import Set
+from gossamer.model.verbs import HostSettings, Set
 from gossamer.options import to_table
 from gossamer.state.epoch import Epochs
 from tests.api.conftest import Make, Run
@@ -26,8 +26,13 @@ from tests.api.site import Site, page, star
 
 def setting(crawler: Crawler) -> Setting:
     assert crawler._shard is not None
-    controls, kept = crawler._shard.controls, crawler._shard.kept
-    return Setting(controls.settings, kept, controls.telemetry, crawler._write_config, crawler._configure)
+    return Setting(crawler._shard, crawler._write_config, crawler._configure)
+
+
+async def set_keys(crawler: Crawler, *assignments: str) -> list[KeyChange]:
+    answer = await setting(crawler).set(Set(assignments=assignments))
+    assert isinstance(answer, dict)
+    return [KeyChange(**change) for change in answer["changed"]]
 
 
 def refusal(*assignments: str) -> str:
@@ -59,7 +64,7 @@ def test_a_running_crawl_can_be_left_to_find_out_how_many_requests_are_useful(ru
                 group.create_task(crawler.run())
                 await site.asked(3)
                 site.open.clear()
-                changes = await setting(crawler).set(["crawl.concurrency=auto"])
+                changes = await set_keys(crawler, "crawl.concurrency=auto")
                 assert [(one.before, one.after) for one in changes] == [("3", '"auto"')]
                 assert crawler.status()["concurrency"] == 3
                 site.open.set()
@@ -100,7 +105,7 @@ def test_limits_and_concurrency_change_while_it_runs_and_are_kept(run: Run, make
                 ended = group.create_task(crawler.run())
                 await site.asked(3)
                 site.open.clear()
-                changes = await setting(crawler).set(["limits.max_pages=20", "crawl.concurrency=2"])
+                changes = await set_keys(crawler, "limits.max_pages=20", "crawl.concurrency=2")
                 site.open.set()
                 assert [(one.key, one.before, one.after) for one in changes] == [
                     ("limits.max_pages", "", "20"), ("crawl.concurrency", "1", "2"),
@@ -127,7 +132,7 @@ def test_a_change_is_in_the_store_when_the_answer_comes(run: Run, make: Make) ->
             async with asyncio.TaskGroup() as group:
                 group.create_task(crawler.run())
                 await site.asked(3)
-                await setting(crawler).set(["politeness.delay_s_min=0"])
+                await set_keys(crawler, "politeness.delay_s_min=0")
                 assert crawler._shard is not None
                 found = [
                     (one["key"], one["before"], one["after"])
@@ -151,7 +156,7 @@ def test_an_exclude_pattern_holds_for_what_is_queued_too(run: Run, make: Make) -
                 site.open.clear()
                 await asyncio.sleep(0.2)
                 seen = {path for path in site.counts if path.startswith("/b/")}
-                await setting(crawler).set(['scope.exclude=["/b/"]', "politeness.delay_s_min=0"])
+                await set_keys(crawler, 'scope.exclude=["/b/"]', "politeness.delay_s_min=0")
                 site.open.set()
             assert {path for path in site.counts if path.startswith("/b/")} == seen
             assert sum(path.startswith("/a/") for path in site.counts) == 20
@@ -186,13 +191,14 @@ def test_one_host_gets_rules_of_its_own_and_loses_them(run: Run, make: Make) -> 
             async with asyncio.TaskGroup() as group:
                 running = group.create_task(crawler.run())
                 await site.asked(3)
-                changes = await setting(crawler).set_host("127.0.0.1", {"per_host": 3, "delay_s": 0})
-                assert changes[0].key == "host.127.0.0.1"
+                answer = await setting(crawler).host(HostSettings("127.0.0.1", {"per_host": 3, "delay_s": 0}))
+                assert isinstance(answer, dict)
+                assert answer["changed"][0]["key"] == "host.127.0.0.1"
                 site.open.clear()
                 while most < 3 and not running.done():
                     await asyncio.sleep(0.01)
                     most = max(most, int(str(crawler.status()["in_flight"])))
-                await setting(crawler).set_host("127.0.0.1", {"per_host": None, "delay_s": None})
+                await setting(crawler).host(HostSettings("127.0.0.1", {"per_host": None, "delay_s": None}))
                 assert crawler.config.host.overrides == {}
                 crawler.stop()
                 site.open.set()
@@ -209,7 +215,8 @@ def test_rules_of_one_host_that_are_set_at_once_all_hold(run: Run, make: Make) -
                 group.create_task(crawler.run())
                 await site.asked(3)
                 its = setting(crawler)
-                await asyncio.gather(*[its.set_host("127.0.0.1", one) for one in ({"per_host": 3}, {"delay_s": 0.5})])
+                wanted: list[dict[str, object]] = [{"per_host": 3}, {"delay_s": 0.5}]
+                await asyncio.gather(*[its.host(HostSettings("127.0.0.1", one)) for one in wanted])
                 crawler.stop()
             assert to_table(crawler.config.host.overrides["127.0.0.1"]) == {"per_host": 3, "delay_s": 0.5}
 
@@ -224,7 +231,7 @@ def test_a_hosts_pages_in_a_round_change_where_there_were_no_budgets(run: Run, m
                 group.create_task(crawler.run())
                 await site.asked(3)
                 site.open.clear()
-                await setting(crawler).set_host("127.0.0.1", {"pages": 4})
+                await setting(crawler).host(HostSettings("127.0.0.1", {"pages": 4}))
                 site.open.set()
             assert crawler.status()["pages"] == 31, "a budget defers, and drops nothing"
             assert int(str(crawler.status()["budget_round"])) > 4
@@ -241,7 +248,7 @@ def test_a_checkpoint_keeps_the_configuration_that_it_was_made_with(run: Run, ma
                 await site.asked(3)
                 assert crawler._shard is not None
                 copy = await crawler._shard.kept.checkpoint()
-                await setting(crawler).set(["limits.max_pages=5"])
+                await set_keys(crawler, "limits.max_pages=5")
             assert "max_pages" not in tomllib.loads((copy / "crawl.toml").read_text())["limits"]
 
     run(scenario())

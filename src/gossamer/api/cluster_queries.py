@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-import msgspec
-
 from gossamer.api.engine import EngineCalls, limits_of
 from gossamer.api.looking import about, hosts_of_all, recent_of_all
-from gossamer.api.setting import assignments_of, live_in, make_refusal
+from gossamer.api.setting import SettingVerbs
 from gossamer.api.shards import owner_of
 from gossamer.config import Config
-from gossamer.config.live import change, for_host, save
+from gossamer.config.live import save
 from gossamer.engine.counters import Timeline
 from gossamer.model import verbs
-from gossamer.model.errors import ConfigError
 
 HOSTS_SHOWN_MAX = 10
 HOSTS_S_MAX = 3.0
@@ -77,45 +74,32 @@ class ClusterQueries:
         return {"points": [list(point) for point in self._course.points()]}
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterSetting:
-    """Changes live keys of the whole crawl, one request at a time."""
+class ClusterSetting(SettingVerbs):
+    """Changes live keys of the whole crawl."""
 
-    _directory: Path
-    _config: Callable[[], Config]
-    """Returns the present one."""
-    _calls: EngineCalls
-    _one_at_a_time: asyncio.Lock
-    _on_change: Callable[[Config], None]
+    def __init__(
+        self,
+        directory: Path,
+        config: Callable[[], Config],
+        calls: EngineCalls,
+        one_at_a_time: asyncio.Lock,
+        on_change: Callable[[Config], None],
+    ) -> None:
+        super().__init__(directory, config, one_at_a_time)
+        self._calls = calls
+        self._on_change = on_change
 
-    async def set(self, request: verbs.Set) -> object:
-        """Change keys, all or none. Without any, list them."""
-        if not (assignments := assignments_of(request)):
-            return {"live": live_in(self._config())}
-        return await self._set(lambda: assignments)
-
-    async def host(self, request: verbs.HostSettings) -> object:
-        """Change the settings of one host."""
-        return await self._set(lambda: [for_host(self._config(), request.host, request.values)])
-
-    async def _set(self, assigned: Callable[[], Sequence[str]]) -> object:
+    async def _carry_out(self, config: Config, changes: Sequence[verbs.ChangedKey], assignments: Sequence[str]) -> None:
         """Write changes to the crawl's file, where a shard that starts again reads them, and pass them on: limits to
         the coordinator, the rest to all shards. Both get what the file has already too, because an earlier request may
         have failed in between.
         """
-        async with self._one_at_a_time:
-            try:
-                assignments = assigned()
-                config, changes = await asyncio.to_thread(change, self._config(), assignments)
-            except ConfigError as error:
-                raise make_refusal(error, self._directory) from error
-            if changes:
-                await asyncio.to_thread(save, config, self._directory)
-                self._on_change(config)
-            await self._calls.call("limit", limits=limits_of(config))
-            if for_shards := tuple(one for one in assignments if not one.lstrip().startswith(WHOLE_CRAWL)):
-                await self._calls.ask("set", verbs.Set(assignments=for_shards), every_shard(config))
-            return {"changed": msgspec.to_builtins(changes)}
+        if changes:
+            await asyncio.to_thread(save, config, self._directory)
+            self._on_change(config)
+        await self._calls.call("limit", limits=limits_of(config))
+        if for_shards := tuple(one for one in assignments if not one.lstrip().startswith(WHOLE_CRAWL)):
+            await self._calls.ask("set", verbs.Set(assignments=for_shards), every_shard(config))
 
 
 def every_shard(config: Config) -> list[int]:

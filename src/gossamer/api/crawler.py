@@ -224,14 +224,13 @@ class Crawler(BaseCrawler):
     # ---- inside
 
     def _table(self, shard: Shard, seeding: Seeding) -> dict[str, Verb]:
-        kept = shard.kept
         ring = shard.ring
         controls = shard.controls
-        setting = Setting(controls.settings, kept, controls.telemetry, self._write_config, self._configure)
         save_copy = partial(checkpoint_of, shard, self._vault)
         return table_of(
             Queries(self.directory, ring, controls, self.status),
-            Commands(ring, controls, seeding, setting, self.status, save_copy, self.stop),
+            Commands(ring, controls, seeding, self.status, save_copy, self.stop),
+            Setting(shard, self._write_config, self._configure),
         )
 
     def _allow_files(self) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,12 +15,12 @@ from msgspec.structs import astuple
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.config.lists import hosts_of
-from gossamer.config.live import Settings, assign, change, for_host
+from gossamer.config.live import assign, change, for_host
 from gossamer.config.sections import key_of
 from gossamer.config.toml import as_assignments, to_toml
 from gossamer.engine.counters import Telemetry
 from gossamer.model.errors import ConfigError
-from gossamer.model.verbs import ChangedKey, RefusedError, Set
+from gossamer.model.verbs import ChangedKey, HostSettings, RefusedError, Set
 from gossamer.model.words import shell_word
 from gossamer.options import nearest
 from gossamer.stages.scope.lists import ExcludedHost
@@ -30,8 +31,8 @@ from gossamer.state.schema import CHANGES, PARTITIONED, under
 from gossamer.world.clock import Clock
 
 if TYPE_CHECKING:
-    from gossamer.assembly.kept import DurableState
     from gossamer.assembly.ring import CrawlRing
+    from gossamer.assembly.values import Shard
 
 CHANGES_SHOWN_MAX = 100
 
@@ -45,56 +46,67 @@ class StoredSetting(msgspec.Struct, array_like=True):
     after: str
 
 
-class Setting:
-    """Changes live keys, one request at a time. The file is written before the commit that records the change: a
-    process that dies in between restarts with the change, which it has not confirmed yet.
+class SettingVerbs(ABC):
+    """The verbs `set` and `host`: change live keys, one request at a time."""
+
+    def __init__(self, directory: Path, config: Callable[[], Config], one_at_a_time: asyncio.Lock) -> None:
+        """`config` returns the present configuration."""
+        self._directory = directory
+        self._config = config
+        self._one_at_a_time = one_at_a_time
+
+    async def set(self, request: Set) -> object:
+        """Change live keys, all or none; durable when the answer comes. Without any, list them."""
+        assignments = assignments_of(request)
+        if not assignments:
+            return {"live": live_in(self._config())}
+        return await self._change(lambda: assignments)
+
+    async def host(self, request: HostSettings) -> object:
+        """Change the settings of one host; the value None removes one. Durable when the answer comes."""
+        # Within the lock: what another request has set for this host stays.
+        return await self._change(lambda: [for_host(self._config(), request.host, request.values)])
+
+    async def _change(self, assigned: Callable[[], Sequence[str]]) -> object:
+        async with self._one_at_a_time:
+            try:
+                assignments = assigned()
+                config, changes = await asyncio.to_thread(change, self._config(), assignments)
+            except ConfigError as error:
+                raise make_refusal(error, self._directory) from error
+            await self._carry_out(config, changes, assignments)
+            return {"changed": msgspec.to_builtins(changes)}
+
+    @abstractmethod
+    async def _carry_out(self, config: Config, changes: Sequence[ChangedKey], assignments: Sequence[str]) -> None:
+        """Save a changed configuration, and let it take effect."""
+
+
+class Setting(SettingVerbs):
+    """Changes a shard in this process. The file is written before the commit that records the change: a process that
+    dies in between restarts with the change, which it has not confirmed yet.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        kept: DurableState,
-        telemetry: Telemetry,
-        save: Callable[[Config], None],
-        on_change: Callable[[Config], None],
-    ) -> None:
+    def __init__(self, shard: Shard, save: Callable[[Config], None], on_change: Callable[[Config], None]) -> None:
         """`save` writes the file, in a thread; `on_change` is called with the change."""
+        settings = shard.controls.settings
+        super().__init__(shard.kept.home.directory, lambda: settings.config, asyncio.Lock())
         self._settings = settings
-        self._kept = kept
-        self._telemetry = telemetry
+        self._kept = shard.kept
+        self._telemetry = shard.controls.telemetry
+        self._stir = shard.ring.loop.stir
         self._save = save
         self._on_change = on_change
-        self.directory = kept.home.directory
-        self._one_at_a_time = asyncio.Lock()
 
-    async def set(self, assignments: Sequence[str]) -> list[ChangedKey]:
-        """Apply `key=value` texts, all or none, and return what changed; durable then.
-
-        Raises:
-            ConfigError: one of them is not allowed; nothing changed.
-        """
-        async with self._one_at_a_time:
-            return await self._set(assignments)
-
-    async def set_host(self, host: str, values: Mapping[str, object]) -> list[ChangedKey]:
-        """Change one host's rules; the value None removes a rule. Raises as `set`."""
-        async with self._one_at_a_time:  # What another request has set for this host stays.
-            return await self._set([for_host(self._settings.config, host, values)])
-
-    def live(self) -> dict[str, str]:
-        """Return the live keys with their values as in the file."""
-        return live_in(self._settings.config)
-
-    async def _set(self, assignments: Sequence[str]) -> list[ChangedKey]:
-        committer = self._kept.committer
-        config, changes = await asyncio.to_thread(change, self._settings.config, assignments)
+    async def _carry_out(self, config: Config, changes: Sequence[ChangedKey], assignments: Sequence[str]) -> None:
         if not changes:
-            return []
+            return
+        committer = self._kept.committer
         await asyncio.to_thread(self._save, config)
         await committer.between(lambda: self._apply(config, changes))
         await committer.commit()
         self._telemetry.logs.info("configuration_changed", changes={change.key: change.after for change in changes})
-        return changes
+        self._stir()
 
     def _apply(self, config: Config, changes: Sequence[ChangedKey]) -> None:
         epochs = self._kept.storage.epochs

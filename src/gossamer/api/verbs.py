@@ -12,7 +12,7 @@ import msgspec
 
 from gossamer.api.looking import Looking, about
 from gossamer.api.seeding import Seeding
-from gossamer.api.setting import Setting, assignments_of, make_refusal, no_trap, release
+from gossamer.api.setting import no_trap, release
 from gossamer.config.seeds import check_addresses
 from gossamer.engine.control import Verb, answer_of, refusal
 from gossamer.engine.logs import Logs
@@ -79,7 +79,6 @@ class Commands:
     _ring: CrawlRing
     _controls: Controls
     _seeding: Seeding
-    _setting: Setting
     _status: Status
     _checkpoint: Checkpoint
     _stop: Callable[..., None]
@@ -116,25 +115,6 @@ class Commands:
         self._ring.loop.stir()
         return {"released": released}
 
-    async def set(self, request: verbs.Set) -> object:
-        """Change live keys, all or none; durable when the answer comes. Without any, list them."""
-        assignments = assignments_of(request)
-        if not assignments:
-            return {"live": self._setting.live()}
-        return await self._change(self._setting.set(assignments))
-
-    async def host(self, request: verbs.HostSettings) -> object:
-        """Change the settings of one host; durable when the answer comes."""
-        return await self._change(self._setting.set_host(request.host, request.values))
-
-    async def _change(self, setting: Awaitable[list[verbs.ChangedKey]]) -> object:
-        try:
-            changes = await setting
-        except ConfigError as error:
-            raise make_refusal(error, self._setting.directory) from error
-        self._ring.loop.stir()
-        return {"changed": msgspec.to_builtins(changes)}
-
     async def pause(self, _: verbs.Nothing) -> object:
         self._ring.loop.pause()
         return self._status()
@@ -157,10 +137,10 @@ class Commands:
         return {**self._status(), "state": "stopping"}
 
 
-def table_of(queries: Queries, commands: Commands) -> dict[str, Verb]:
+def table_of(*answering: object) -> dict[str, Verb]:
     """Return the verbs by name, taking untyped fields; each is the method of its name."""
     return accept_fields(
-        {name: getattr(commands if verb.changes else queries, name) for name, verb in verbs.VERBS.items()}
+        {name: next(getattr(one, name) for one in answering if hasattr(one, name)) for name in verbs.VERBS}
     )
 
 
