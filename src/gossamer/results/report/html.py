@@ -8,8 +8,17 @@ from itertools import zip_longest
 from gossamer.model.words import bit_rate, counted, duration, size
 from gossamer.results.report import svg
 from gossamer.results.report.figures import Bucket, Commits, Report, TimelineFigures
-from gossamer.results.report.parts import LINES_MAX, ReportBars, ReportRows, cost_of, parts_of, seconds
-from gossamer.results.report.text import bucket_name, instant, printable
+from gossamer.results.report.parts import (
+    LINES_MAX,
+    ReportBars,
+    ReportRows,
+    cost_of,
+    early_parts,
+    instant,
+    parts_of,
+    seconds,
+)
+from gossamer.results.report.text import bucket_name, printable
 
 TIME_LABELS = 7
 DOTS_MIN = 5
@@ -24,12 +33,13 @@ def as_html(report: Report, title: str) -> str:
     """Return the page. About 60 KB for any size of crawl."""
     none = "No pages in the files that are left." if report.damage else "No pages yet."
     body = f"<p class=lacks>Incomplete: {html_text(report.incomplete)}</p>" if report.incomplete else ""
-    body += "".join(f'<p class="damage">Damaged: {html_text(line)}</p>' for line in report.damage) + _seeds(report)
+    body += "".join(f'<p class="damage">Damaged: {html_text(line)}</p>' for line in report.damage)
+    body += "".join(map(_part, early_parts(report)))
     body += f'<p class="lacks ended">Ended: {_prose(report.ended_says)}</p>' if report.ended_says else ""
     body += "".join(f"<p class=lacks>Warning: {_prose(line)}</p>" for line in report.warnings)
     if report.idle_shards:
         body += f"<p class=lacks>Idle shards, without any URL: {', '.join(map(str, report.idle_shards))}</p>"
-    body += _waiting_hosts(report) + _lasting_hosts(report)
+    body += _lasting_hosts(report)
     body += "".join(_sections(report)) if report.attempts else f"<p>{none}</p>"
     name = html_text(title)
     return (
@@ -39,20 +49,6 @@ def as_html(report: Report, title: str) -> str:
         f"<title>{name}: report of a crawl</title><style>{STYLE}</style></head>"
         f"<body><header><h1>{name}</h1><p>Report of a crawl</p></header><main>{body}</main></body></html>\n"
     )
-
-
-def _seeds(report: Report) -> str:
-    rows = ((html_text(one.url), html_text(one.state), html_text(one.reason)) for one in report.seeds_not_fetched)
-    return _table("Seeds", "No seed could be fetched.", ("URL", "state", "reason"), rows, wide=True)
-
-
-def _waiting_hosts(report: Report) -> str:
-    rows = (
-        (html_text(one.host), f"{one.queued:,}", f"{instant(one.at)} UTC", html_text(one.reason))
-        for one in report.awaited
-    )
-    said = "The crawl ended without these hosts (crawl.patience_s); gossamer resume requests them later."
-    return _table("Not waited for", said, ("host", "URLs", "next request", "reason"), rows, wide=True)
 
 
 def _lasting_hosts(report: Report) -> str:
@@ -80,7 +76,6 @@ def _sections(report: Report) -> Iterator[str]:
     yield _log_log("Hosts by pages", "How many hosts have how many pages.", report.hosts_by_pages, of_bytes=False)
     yield _log_log("Hosts by bytes", "How many hosts sent how many bytes.", report.hosts_by_bytes, of_bytes=True)
     yield _fetch_times(report)
-    yield _politeness(report)
     yield from map(_part, parts_of(report))
 
 
@@ -187,21 +182,6 @@ def _fetch_times(report: Report) -> str:
     cells = ((name, seconds(value)) for name, value in rows.items() if times.max)
     said = "From the start of a request to its last byte."
     return _table("Fetch times", said, ("of fetches", "took at most"), cells)
-
-
-def _politeness(report: Report) -> str:
-    politeness = report.politeness
-    rows = [
-        ("URLs that robots.txt denied", f"{politeness.robots_denied:,} of {politeness.robots_denied_hosts:,} hosts"),
-        ("URLs whose robots.txt could not be fetched", f"{politeness.robots_unreachable:,}"),
-        ("URLs excluded by their owners", f"{politeness.excluded:,}"),
-        ("Answers that the server is busy", f"{politeness.busy:,}"),
-    ]
-    for who, gaps in (("host", politeness.host_gaps), ("address", politeness.address_gaps)):
-        if gaps.counted:
-            rows += [(f"Delay for one {who}", f"least {seconds(max(gaps.least, 0.0))}, median {seconds(gaps.median)}")]
-            rows.append((f"Most requests to one {who} at once", f"{gaps.at_once_max:,}"))
-    return _table("Politeness", "What sites forbade, and the delays between requests.", ("", ""), rows)
 
 
 def _bars(part: ReportBars) -> str:

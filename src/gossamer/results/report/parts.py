@@ -1,6 +1,7 @@
 """Parts: the lists and tables of a report as values, which its text and its page show each in its own form."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from gossamer.model.words import cost_text, size
@@ -47,8 +48,21 @@ def cost_of(report: Report) -> ReportRows:
     return ReportRows("Cost", said, ("a million pages take", "core hours", "price"), rows)
 
 
+def early_parts(report: Report) -> Iterator[ReportRows]:
+    """Yield what a report begins with: seeds that could not be fetched, and hosts that the crawl did not wait for."""
+    seeds = report.seeds_not_fetched
+    rows: list[tuple[str, ...]] = [(one.url, one.state) for one in seeds]
+    reasons = [[one.reason] for one in seeds]
+    yield ReportRows("Seeds", "No seed could be fetched.", ("URL", "state", "reason"), rows, details=reasons)
+    rows = [(one.host, f"{one.queued:,}", f"{instant(one.at)} UTC") for one in report.awaited]
+    reasons = [[one.reason] for one in report.awaited]
+    said = "The crawl ended without these hosts (crawl.patience_s); gossamer resume requests them later."
+    yield ReportRows("Not waited for", said, ("host", "URLs", "next request", "reason"), rows, details=reasons)
+
+
 def parts_of(report: Report) -> Iterator[ReportBars | ReportRows]:
     """Yield all others."""
+    yield _politeness(report)
     cost = f" {cost}." if (cost := render_cost(report.rendering)) else ""
     yield ReportBars("Outcomes of URLs", "How the last attempt at each URL ended.", report.url_outcomes)
     yield ReportBars("Outcomes of attempts", "How attempts ended.", report.outcomes)
@@ -88,6 +102,21 @@ def parts_of(report: Report) -> Iterator[ReportBars | ReportRows]:
     yield from _failures(report)
 
 
+def _politeness(report: Report) -> ReportRows:
+    politeness = report.politeness
+    rows = [
+        ("URLs that robots.txt denied", f"{politeness.robots_denied:,} of {politeness.robots_denied_hosts:,} hosts"),
+        ("URLs whose robots.txt could not be fetched", f"{politeness.robots_unreachable:,}"),
+        ("URLs excluded by their owners", f"{politeness.excluded:,}"),
+        ("Answers that the server is busy", f"{politeness.busy:,}"),
+    ]
+    for who, gaps in (("host", politeness.host_gaps), ("address", politeness.address_gaps)):
+        if gaps.counted:
+            rows += [(f"Delay for one {who}", f"least {seconds(max(gaps.least, 0.0))}, median {seconds(gaps.median)}")]
+            rows.append((f"Most requests to one {who} at once", f"{gaps.at_once_max:,}"))
+    return ReportRows("Politeness", "What sites forbade, and the delays between requests.", ("", ""), rows)
+
+
 def _hosts(title: str, said: str, hosts: Sequence[HostFigures]) -> ReportRows:
     means = [seconds(h.mean_fetch_s) if h.wire_bytes else "" for h in hosts]
     rows = [
@@ -118,6 +147,11 @@ def render_cost(facts: Mapping[str, float]) -> str:
     links = facts.get("links_gained", 0.0)
     each = f", {cpu_s / links:,.2f} s a link" if links else ""
     return f"{links:,.0f} links gained, {cpu_s:,.1f} s of processor time{each}" if facts else ""
+
+
+def instant(wall_s: float | None) -> str:
+    """Return wall time in UTC, to the second."""
+    return "?" if wall_s is None else f"{datetime.fromtimestamp(wall_s, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def seconds(lasted_s: float) -> str:

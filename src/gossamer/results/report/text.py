@@ -2,14 +2,22 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from textwrap import wrap
 
 from rich.cells import cell_len, set_cell_size
 
 from gossamer.model.words import UNSEEN, bit_rate, counted, duration, size
 from gossamer.results.report import figures
-from gossamer.results.report.parts import LINES_MAX, ReportBars, ReportRows, cost_of, parts_of, seconds
+from gossamer.results.report.parts import (
+    LINES_MAX,
+    ReportBars,
+    ReportRows,
+    cost_of,
+    early_parts,
+    instant,
+    parts_of,
+    seconds,
+)
 
 WIDTH_MIN = 60
 SILENCES_MAX = 3
@@ -33,12 +41,9 @@ def _lines(report: figures.Report, width: int) -> Iterator[str]:
     if report.incomplete:
         yield from wrap(f"Incomplete: {printable(report.incomplete)}", width)
         yield ""
-    if report.seeds_not_fetched:
-        yield "No seed could be fetched:"
-        for one in report.seeds_not_fetched:
-            yield f"  {printable(one.url)}: {printable(one.state)}"
-            yield f"    {printable(one.reason)}"
-        yield ""
+    early = [line for part in early_parts(report) for line in _table(part, width)]
+    if early:
+        yield from (*early[1:], "")
     yield from _pending_lines(report, width)
     if not report.attempts:
         yield "No pages in the files that are left." if report.damage else "No pages yet."
@@ -51,18 +56,11 @@ def _lines(report: figures.Report, width: int) -> Iterator[str]:
     yield from _bars(ReportBars("Depth", "", report.depths), width)
     yield from _buckets("Hosts by pages fetched, from", report.hosts_by_pages, width, of_bytes=False)
     yield from _buckets("Hosts by bytes received, from", report.hosts_by_bytes, width, of_bytes=True)
-    yield from _politeness(report.politeness)
     for part in parts_of(report):
         yield from _bars(part, width) if isinstance(part, ReportBars) else _table(part, width)
 
 
 def _pending_lines(report: figures.Report, width: int) -> Iterator[str]:
-    if report.awaited:
-        yield "Not waited for (crawl.patience_s), gossamer resume requests them later:"
-        for one in report.awaited:
-            yield f"  {printable(one.host)}: {counted(one.queued, 'URL')}, next request {instant(one.at)} UTC"
-            yield f"    {printable(one.reason)}"
-        yield ""
     if report.lasting:
         yield "Hosts that outlast all others:"
         for host in report.lasting:
@@ -123,9 +121,9 @@ def _table(part: ReportRows, width: int) -> Iterator[str]:
     if not part.rows:
         return
     yield from _heading(part, width)
-    rows: list[Sequence[str]] = [part.heads[: len(part.rows[0])]]
+    rows: list[Sequence[str]] = [part.heads[: len(part.rows[0])]] if any(part.heads) else []
+    lines_of: list[Sequence[str]] = [*([()] * len(rows)), *(part.details or [()] * len(part.rows))]
     rows += [[printable(cell) for cell in row] for row in part.rows]
-    lines_of: list[Sequence[str]] = [(), *(part.details or [()] * len(part.rows))]
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     widths[0] = min(widths[0], width - 2 - sum(widths[1:]) - 2 * len(widths[1:]))
     for row, lines in zip(rows, lines_of, strict=True):
@@ -183,24 +181,6 @@ def _buckets(title: str, buckets: Sequence[figures.Bucket], width: int, *, of_by
     yield from _bars(ReportBars(title, "", named), width, most=len(named))
 
 
-def _politeness(politeness: figures.PolitenessSummary) -> Iterator[str]:
-    yield ""
-    yield "Politeness"
-    denied = counted(politeness.robots_denied, "URL")
-    hosts = counted(politeness.robots_denied_hosts, "host")
-    unreadable = counted(politeness.robots_unreachable, "URL")
-    yield f"  robots.txt denied {denied} of {hosts}; {unreadable} had no readable robots.txt"
-    yield f"  {politeness.excluded:,} excluded by their owners; {politeness.busy:,} answers 429 or 503"
-    for who, gaps in (("host", politeness.host_gaps), ("address", politeness.address_gaps)):
-        if gaps.counted:
-            yield f"  {_gaps(who, gaps)}"
-
-
-def _gaps(who: str, gaps: figures.Gaps) -> str:
-    overlaps = f"; at most {gaps.at_once_max:,} requests at once" if gaps.overlaps else ""
-    return f"delay for one {who}: least {seconds(max(gaps.least, 0.0))}, median {seconds(gaps.median)}{overlaps}"
-
-
 def _cell(text: str, width: int) -> str:
     return set_cell_size(_shorten(text, width), width)
 
@@ -224,11 +204,6 @@ def printable(text: str) -> str:
 
 def _escape(mark: str) -> str:
     return mark.encode("unicode_escape").decode()
-
-
-def instant(wall_s: float | None) -> str:
-    """Return wall time in UTC, to the second."""
-    return "?" if wall_s is None else f"{datetime.fromtimestamp(wall_s, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def bucket_name(bucket: figures.Bucket, *, of_bytes: bool) -> str:
