@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, TypeVar
 
 from typer import Argument, Context, Option, Typer
@@ -38,21 +38,25 @@ def with_port(arguments: Sequence[str]) -> list[str]:
     return found
 
 
+def with_parameters(made: Iterable[inspect.Parameter]) -> Callable[[Command], Command]:
+    """Return a decorator that replaces a command's `**options` by the parameters `made`."""
+
+    def decorate(command: Command) -> Command:
+        own = inspect.signature(command, eval_str=True).parameters.values()
+        fixed = [parameter for parameter in own if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
+        command.__signature__ = inspect.Signature([*fixed, *made])  # type: ignore[attr-defined]
+        return command
+
+    return decorate
+
+
 def with_flags(*only: str, resumable_only: bool = False) -> Callable[[Command], Command]:
     """Return a decorator that replaces a command's `**options` by an option for each flag, or for those named.
 
     The command is called with each flag's name; without the flag, a switch is False and a value None.
     """
     flags = [flag for flag in FLAGS if (flag.resumable or not resumable_only) and (not only or flag.name in only)]
-
-    def decorate(command: Command) -> Command:
-        own = inspect.signature(command, eval_str=True).parameters.values()
-        fixed = [parameter for parameter in own if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
-        made = [_parameter(flag) for flag in flags]
-        command.__signature__ = inspect.Signature([*fixed, *made])  # type: ignore[attr-defined]
-        return command
-
-    return decorate
+    return with_parameters(map(_parameter, flags))
 
 
 def _parameter(flag: Flag) -> inspect.Parameter:

@@ -2,13 +2,15 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from inspect import Parameter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 from typer import Option, Typer, echo
 
 from gossamer.cli.arguments import Json, Sets, quantity_of
+from gossamer.cli.crawl import with_parameters
 from gossamer.cli.directory import write_file
 from gossamer.cli.output import complain
 from gossamer.lab.simulate.arguments import explicit_keys, number, options_of, revisits_of
@@ -24,57 +26,61 @@ from gossamer.options import to_table
 
 commands = Typer()
 FIGURES = (".html", ".svg")
-WHOLE = {"pages", "shards", "seed", "scale", "shards_simulated", "pages_simulated"}
 PRESET = "web2025"
 SENSITIVITY_PAGES = 30_000
 """Pages of each of the simulations that `--sensitivity` makes, about, where `--simulated-pages` does not say."""
-_MACHINE = dict.fromkeys(("machine.price_per_hour", "machine.cpu_us_per_page"), "")
-UNITS = {"time_s_max": "seconds", "politeness.delay_s_min": "seconds", **_MACHINE}
-SPELT = {
-    "time_s_max": "max-time",
-    "politeness.preset": "politeness",
-    "politeness.delay_s_min": "delay",
-    "machine.price_per_hour": "price-hour",
-    "machine.cpu_us_per_page": "cpu-page-us",
-    "shards_simulated": "simulated-shards",
-    "pages_simulated": "simulated-pages",
+
+
+class KeyOption(NamedTuple):
+    """An option that sets a key of the simulation."""
+
+    option: str
+    metavar: str
+    unit: str | None
+    """The unit of its quantity; `whole`: it is a whole number; None: a word."""
+    help: str
+
+    def parameter(self) -> Parameter:
+        """Return it as a parameter of a command. Its value comes as text."""
+        name = self.option.replace("-", "_")
+        option = Option(f"--{self.option}", metavar=self.metavar, help=self.help)
+        return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option])
+
+    def value(self, text: str) -> object:
+        """Return the value that a text names. Raises ConfigError: it names none."""
+        if self.unit is None:
+            return text
+        option = f"--{self.option}"
+        return number(text, option) if self.unit == "whole" else quantity_of(option, text, self.unit)
+
+
+KEYS: Mapping[str, KeyOption] = {
+    "pages": KeyOption("pages", "N", "whole", "Stop after this many pages."),
+    "shards": KeyOption("shards", "N", "whole", "Number of shards."),
+    "seed": KeyOption("seed", "N", "whole", "Random seed: the same seed gives the same result."),
+    "time_s_max": KeyOption("max-time", "S", "seconds", "Stop after this simulated time, such as 30d."),
+    "politeness.preset": KeyOption("politeness", "PRESET", None, "Preset: polite, gentle, broad, weak or own."),
+    "politeness.delay_s_min": KeyOption("delay", "S", "seconds", "Minimum delay for every host."),
+    "machine.price_per_hour": KeyOption("price-hour", "X", "", "Price of one machine per hour."),
+    "machine.cpu_us_per_page": KeyOption("cpu-page-us", "US", "", "CPU time per page, in microseconds."),
+    "scale": KeyOption("scale", "K", "whole", "Simulate one host in K."),
+    "pages_simulated": KeyOption(
+        "simulated-pages", "N", "whole", "Approximate number of pages to simulate without --scale."
+    ),
+    "shards_simulated": KeyOption(
+        "simulated-shards", "N", "whole", "Number of shards to simulate; the rest is extrapolated."
+    ),
 }
-"""Options by the key that they set, where they are spelt otherwise."""
+"""Options by the key that each one sets."""
 
 
 @commands.command("simulate")
+@with_parameters(one.parameter() for one in KEYS.values())
 def simulate(
     preset: Annotated[
         str | None, Option("--preset", metavar="NAME", help="Published crawl or web to simulate; web2025 by default.")
     ] = None,
     revisits: Annotated[bool, Option("--revisits", help="Simulate revisits of changing pages by each policy.")] = False,
-    pages: Annotated[str | None, Option("--pages", metavar="N", help="Stop after this many pages.")] = None,
-    shards: Annotated[str | None, Option("--shards", metavar="N", help="Number of shards.")] = None,
-    seed: Annotated[
-        str | None, Option("--seed", metavar="N", help="Random seed: the same seed gives the same result.")
-    ] = None,
-    max_time: Annotated[
-        str | None, Option("--max-time", metavar="S", help="Stop after this simulated time, such as 30d.")
-    ] = None,
-    politeness: Annotated[
-        str | None, Option("--politeness", metavar="PRESET", help="Preset: polite, gentle, broad, weak or own.")
-    ] = None,
-    delay: Annotated[str | None, Option("--delay", metavar="S", help="Minimum delay for every host.")] = None,
-    price_hour: Annotated[
-        str | None, Option("--price-hour", metavar="X", help="Price of one machine per hour.")
-    ] = None,
-    cpu_page_us: Annotated[
-        str | None, Option("--cpu-page-us", metavar="US", help="CPU time per page, in microseconds.")
-    ] = None,
-    scale: Annotated[str | None, Option("--scale", metavar="K", help="Simulate one host in K.")] = None,
-    simulated_pages: Annotated[
-        str | None,
-        Option("--simulated-pages", metavar="N", help="Approximate number of pages to simulate without --scale."),
-    ] = None,
-    simulated_shards: Annotated[
-        str | None,
-        Option("--simulated-shards", metavar="N", help="Number of shards to simulate; the rest is extrapolated."),
-    ] = None,
     figure: Annotated[
         Path | None, Option("--figure", metavar="FILE", help="Write a chart to an .html or .svg file.")
     ] = None,
@@ -84,41 +90,32 @@ def simulate(
     sets: Sets = None,
     as_json: Json = False,
     list_presets: Annotated[bool, Option("--list-presets", help="List the presets.")] = False,
+    **options: str | None,
 ) -> int:
     """Simulate a crawl: the real frontier on a modelled web."""
     if list_presets:
         for name, published in PRESETS.items():
             echo(f"{name:<15} {published.what}")
         return 0
-    options = {
-        "shards": shards,
-        "time_s_max": max_time,
-        "politeness.preset": politeness,
-        "politeness.delay_s_min": delay,
-        "machine.price_per_hour": price_hour,
-        "machine.cpu_us_per_page": cpu_page_us,
-        "scale": scale,
-        "pages_simulated": simulated_pages,
-        "shards_simulated": simulated_shards,
-    }
+    named = ((key, one, options[one.option.replace("-", "_")]) for key, one in KEYS.items())
+    values = {key: one.value(text) for key, one, text in named if text is not None}
     if revisits:
-        others = {"preset": preset, "figure": figure, "sensitivity": sensitivity or None, **options}
-        return _revisits(pages, seed, others, sets or (), as_json=as_json)
-    options |= {"pages": pages, "seed": seed}
+        others = {"preset": preset, "figure": figure, "sensitivity": sensitivity or None}
+        return _revisits(others, values, sets or (), as_json=as_json)
     if sensitivity:
         if figure is not None:
             raise ConfigError("--figure: goes without --sensitivity; leave out one of them")
-        return _sensitivity(preset or PRESET, options, sets or (), as_json=as_json)
-    return _simulate(preset or PRESET, options, sets or (), figure, as_json=as_json)
+        return _sensitivity(preset or PRESET, values, sets or (), as_json=as_json)
+    return _simulate(preset or PRESET, values, sets or (), figure, as_json=as_json)
 
 
-def _sensitivity(preset: str, options: Mapping[str, str | None], sets: Sequence[str], *, as_json: bool) -> int:
+def _sensitivity(preset: str, values: Mapping[str, object], sets: Sequence[str], *, as_json: bool) -> int:
     """Simulate a crawl once for each changed assumption, and print what each does to hours and cost.
 
     Raises:
         ConfigError: something that the operator can correct; nothing was simulated.
     """
-    chosen = options_of(preset, {"pages_simulated": SENSITIVITY_PAGES} | _values(options), sets)
+    chosen = options_of(preset, {"pages_simulated": SENSITIVITY_PAGES, **values}, sets)
     found = sensitivity_of(chosen, _tell if sys.stderr.isatty() else None)
     if sys.stderr.isatty():
         sys.stderr.write("\r\x1b[K")
@@ -127,15 +124,14 @@ def _sensitivity(preset: str, options: Mapping[str, str | None], sets: Sequence[
 
 
 def _simulate(
-    preset: str, options: Mapping[str, str | None], sets: Sequence[str], figure: Path | None, *, as_json: bool
+    preset: str, values: Mapping[str, object], sets: Sequence[str], figure: Path | None, *, as_json: bool
 ) -> int:
-    """Simulate a crawl and print its progress; `options` are texts by dotted key.
+    """Simulate a crawl and print its progress; `values` are by dotted key.
 
     Raises:
         ConfigError: a mistake that the operator can fix; nothing was simulated.
     """
     _check_figure(figure)
-    values = _values(options)
     chosen = options_of(preset, values, sets)
     given = explicit_keys(values, sets)
     if beyond := beyond_of(chosen):
@@ -150,22 +146,17 @@ def _simulate(
     return 0
 
 
-def _revisits(
-    pages: str | None, seed: str | None, others: Mapping[str, object], sets: Sequence[str], *, as_json: bool
-) -> int:
+def _revisits(others: Mapping[str, object], values: Mapping[str, object], sets: Sequence[str], *, as_json: bool) -> int:
     """Simulate revisits of changing pages, and print the result of each policy as soon as it is known.
 
     Raises:
         ConfigError: a mistake that the operator can fix; nothing was simulated.
     """
-    if strange := [name for name, value in others.items() if value is not None]:
-        raise ConfigError(f"--{SPELT.get(strange[0], strange[0])}: goes without --revisits; leave out one of them")
-    values = {
-        f"changing.{name}": number(text, f"--{name}")
-        for name, text in (("pages", pages), ("seed", seed))
-        if text is not None
-    }
-    options = revisits_of(values, sets)
+    given = [name for name, value in others.items() if value is not None]
+    given += [KEYS[key].option for key in values if key not in ("pages", "seed")]
+    if given:
+        raise ConfigError(f"--{given[0]}: goes without --revisits; leave out one of them")
+    options = revisits_of({f"changing.{name}": value for name, value in values.items()}, sets)
     rows = compare_policies(options, chosen="revisit.policy" in explicit_keys(values, sets))
     if as_json:
         echo(msgspec.json.encode({"options": to_table(options, defaults=True), "policies": list(rows)}))
@@ -183,17 +174,6 @@ def _check_figure(figure: Path | None) -> None:
         raise ConfigError(f"--figure {figure}: expected a name that ends in .html or .svg")
     if not figure.absolute().parent.is_dir():
         raise ConfigError(f"--figure {figure}: there is no directory {figure.parent}; make it, or name another")
-
-
-def _values(options: Mapping[str, str | None]) -> dict[str, object]:
-    return {key: _number(key, text) for key, text in options.items() if text is not None}
-
-
-def _number(key: str, text: str) -> object:
-    option = "--" + SPELT.get(key, key)
-    if key in WHOLE:
-        return number(text, option)
-    return quantity_of(option, text, UNITS[key]) if key in UNITS else text
 
 
 def _tell(share: float) -> None:
