@@ -101,18 +101,17 @@ def make_corpus(
     if not copies.exists():
         earlier = [[*source.texts, *_texts(work, number)] for number, source in enumerate(sources) if number]
         find_copies(copies, own, earlier, facts.copies.how, memory_bytes_max // 2)
-    texts = RowSource(own) if own else None
+    texts = RowSource(own)
     kept = keep_mask(copies, sum(piece.rows for piece in own))
     work.out.mkdir(exist_ok=True)
     form = form_of(to, work.out, step.files, step.length, facts.chunk_tokens)
-    if texts is not None:
-        for position, batch in texts.batches(step.written):
-            form.add(batch.filter(pa.array(kept[position - batch.num_rows : position])))
-            if form.settle():
-                step.written = position
-                step.files = form.files
-                step.length = form.length
-                work.save(step)
+    for position, batch in texts.batches(step.written):
+        form.add(batch.filter(pa.array(kept[position - batch.num_rows : position])))
+        if form.settle():
+            step.written = position
+            step.files = form.files
+            step.length = form.length
+            work.save(step)
     form.close()
     if facts.copies.how:
         _list(copies, work.out / REMOVED)
@@ -220,11 +219,11 @@ def _list(copies: Path, target: Path) -> None:
                 file.write(_JSON.encode(line) + b"\n")
 
 
-def _fingerprints(target: Path, source: RowSource | None, kept: Any) -> None:
+def _fingerprints(target: Path, source: RowSource, kept: Any) -> None:
     """Write hashes and signatures of this export's texts, by which a later one recognizes them: 280 bytes each."""
     with pq.ParquetWriter(target, SIGNATURES, compression="zstd", write_page_checksum=True) as writer:
         number = 0
-        for position, batch in source.batches(0, SIGNATURES.names) if source is not None else ():
+        for position, batch in source.batches(0, SIGNATURES.names):
             left = batch.filter(pa.array(kept[position - batch.num_rows : position]))
             numbers = pa.array(range(number, number + left.num_rows), pa.int64())
             writer.write_batch(left.set_column(0, SIGNATURES.field("n"), numbers))

@@ -253,8 +253,6 @@ _LINES_HELD_MAX = 20_000
 
 
 def _link_lines(links: RowSource, start: int) -> Iterator[tuple[int, pa.Buffer]]:
-    if not links.rows:
-        return
     for position, batch in links.batches(start, _LINK_COLUMNS):
         source, to, key, kind, text = (column.cast(pa.string()) for column in batch.columns)
         kinds = kind.dictionary_encode()

@@ -192,8 +192,6 @@ _FEW = frozenset(("host", "site", "media_type", "charset", "link_type"))
 def read_plan(plan: Path, start: int = 0) -> Iterator[tuple[int, Planned]]:
     """Yield the pages from a position on, each with the position behind it."""
     source = RowSource([ExportPiece(str(plan), plan.stat().st_size, pq.read_metadata(plan).num_rows)])
-    if not source.rows:
-        return
     for end, batch in source.batches(start):
         at = end - batch.num_rows
         for row in _values(batch):

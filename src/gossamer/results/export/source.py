@@ -150,6 +150,8 @@ class RowSource:
 
         A batch has `BATCH_ROWS` at most, and the same ones wherever it was begun.
         """
+        if not self.rows:  # Without files there are no columns either.
+            return
         schema = self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
         wanted = schema.names if self._condition is None else None
         at = 0

@@ -94,8 +94,6 @@ def bring_in(
 
 def _add_fetched(judge: Judge, seeds: SeedFingerprints, pages: RowSource) -> None:
     """Count what was fetched as a seed: the file that named it may be gone."""
-    if not pages.rows:
-        return
     for _, batch in pages.batches(columns=["url", "link_type"]):
         fetched = batch.filter(pc.fill_null(pc.equal(batch["link_type"].cast("string"), "seed"), False))
         if fetched.num_rows:
@@ -108,8 +106,6 @@ def _add_fetched(judge: Judge, seeds: SeedFingerprints, pages: RowSource) -> Non
 def _follow(judge: Judge, seeds: SeedFingerprints, pages: RowSource) -> bool:
     """Widen the roots by the redirects of seeds; say whether that brought new seeds."""
     found = False
-    if not pages.rows:
-        return False
     for _, batch in pages.batches(columns=["url", "key", "outcome", "redirect_to"]):
         redirected = batch.filter(pc.fill_null(pc.equal(batch["outcome"].cast("string"), "redirected"), False))
         if not redirected.num_rows:

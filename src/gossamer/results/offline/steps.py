@@ -108,7 +108,7 @@ class StepRecords:
 
     def over_rows(self, name: str, source: RowSource, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the rows of a source from where the step is, each batch with its first row; settle behind each."""
-        for end, batch in batches(source, self._build.work.state.position, columns):
+        for end, batch in source.batches(self._build.work.state.position, columns):
             yield end - batch.num_rows, batch
             self.settle(end)
             self._build.progress(name, end, source.rows)
@@ -140,12 +140,6 @@ class StepRecords:
 def types_to_follow(config: Config) -> frozenset[str]:
     """Return the types of link that lead on."""
     return frozenset((*FOLLOWED, *config.scope.follow, *((EMBED,) if config.scope.embeds else ())))
-
-
-def batches(source: RowSource, start: int, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the rows of a source from a position on, none where there are no files."""
-    if source.rows:
-        yield from source.batches(start, columns)
 
 
 def targets_of(target: Path, parts: int) -> list[Path]:

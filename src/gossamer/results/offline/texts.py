@@ -14,7 +14,7 @@ from gossamer.results.offline.kinds import EMBEDDED, choice_kind, depth_of, hops
 from gossamer.results.offline.records import CELLS, Rows, spans
 from gossamer.results.offline.seeds import Named
 from gossamer.results.offline.segment import BATCH_ROWS, SCHEMA, Segment, values_of
-from gossamer.results.offline.steps import Build, batches
+from gossamer.results.offline.steps import Build
 from gossamer.url.site import PARTITIONS
 from gossamer.world.files import publish
 
@@ -161,9 +161,9 @@ class _TextReading:
     def _stream(self, region: int, row: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         build = self._build
         if region == 0:
-            return batches(build.links, row, ["from_url", "to_url", "link_type"])
+            return build.links.batches(row, ["from_url", "to_url", "link_type"])
         if region == 1:
-            return batches(build.pages, row, ["url", "link_type", "referrer"])
+            return build.pages.batches(row, ["url", "link_type", "referrer"])
         return self._leftovers(row) if region == 2 else self._seeds()
 
     def _leftovers(self, row: int) -> Iterator[tuple[int, pa.RecordBatch]]:
