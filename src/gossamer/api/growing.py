@@ -183,10 +183,7 @@ def finish_scaling(directory: str | Path) -> bool:
 
 
 def _local(directory: Path) -> Config:
-    stored = directory / "crawl.toml"
-    if not stored.exists():
-        raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
-    config = reopen(stored)
+    config = reopen(directory / FILE)
     if config.state.checkpoint_uri:
         raise ConfigError(
             "state.checkpoint_uri: a crawl with checkpoints elsewhere is scaled while it runs "

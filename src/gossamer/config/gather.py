@@ -83,8 +83,12 @@ def reopen(file: Path, *, options: Mapping[str, object] | None = None, sets: Ite
     Values keep their recorded origin; the origin of values that were added to the file is their line.
 
     Raises:
-        ConfigError: as `configure`; or the file was emptied or cut, so that limits and scope would be forgotten.
+        ConfigError: as `configure`; there is no file; or it was emptied or cut: limits and scope would be forgotten.
     """
+    if not file.exists():
+        directory = file.parent
+        says = f"{directory} holds no crawl (it has no {file.name})"
+        raise ConfigError(says if directory.exists() else f"no directory {directory}")
     text = read_text(file)
     config = reopen_text(text, str(file), options=options, sets=sets)
     require_whole(text, str(file))

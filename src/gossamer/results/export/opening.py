@@ -14,7 +14,7 @@ from gossamer.assembly.integrity import losses, manifest_of, open_store, running
 from gossamer.assembly.schemes import namer_for
 from gossamer.config import Config
 from gossamer.config.gather import reopen
-from gossamer.model.errors import ConfigError, Damage
+from gossamer.model.errors import Damage
 from gossamer.model.pages import MARKED_TYPES, Page
 from gossamer.model.product import LOCK
 from gossamer.plugins import build
@@ -53,11 +53,6 @@ def crawl_in(directory: Path, *, is_shared: bool = False) -> ExportedCrawl:
         ConfigError: there is no crawl.
         DamagedError: its store cannot be read.
     """
-    if not (directory / "crawl.toml").exists():
-        why = (
-            f"{directory} holds no crawl (it has no crawl.toml)" if directory.exists() else f"no directory {directory}"
-        )
-        raise ConfigError(why)
     config = reopen(directory / "crawl.toml")
     now = WallClock().now()
     lock = DirectoryLock(directory / LOCK, reading=True)

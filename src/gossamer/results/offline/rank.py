@@ -87,14 +87,12 @@ def rank(directory: Path, options: RankOptions, progress: Progress | None = None
             one number for each URL.
     """
     output = options.output or directory / RANKS_FILE
-    if not (directory / "crawl.toml").exists():
-        raise ConfigError(f"there is no crawl in {directory}; name the directory of one")
+    config = reopen(directory / "crawl.toml")
     if output.is_dir():
         raise ConfigError(f"{output} is a directory; name a file with -o")
     with writing_to(output):  # Before the scores are computed.
         _partial_path(output).touch()
         _partial_path(output).unlink()
-    config = reopen(directory / "crawl.toml")
     with tempfile.TemporaryDirectory(prefix=".rank-", dir=directory) as folder:
         links = RowSource(find_inputs([directory], config, Path(folder)).links)
         if not links.rows:
