@@ -19,7 +19,7 @@ def main() -> None:
     die_with_parent(os.getppid())  # A page that hangs must not outlive the crawl that would have ended it.
     if sys.argv[1:] == ["search"]:
         confine_worker(None)  # It takes the lock of the index, a file beside it.
-        from gossamer.results.isolated.searching import answer_queries  # noqa: PLC0415 - each kind pays for its own imports
+        from gossamer.results.isolated.searches import answer_queries  # noqa: PLC0415 - each kind pays for its own imports
 
         answer_queries(sys.stdin.buffer, sys.stdout.buffer)
     elif sys.argv[1:] == ["read"]:

@@ -1,12 +1,14 @@
 """Searches: questions to full-text indexes, answered by a separate process."""
 
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
+from msgspec.structs import asdict
 
 from gossamer.model import verbs
 from gossamer.model.extras import missing
-from gossamer.results.isolated.questions import AnswerBounds, Questions
+from gossamer.results.isolated.questions import AnswerBounds, Questions, answer_questions
 from gossamer.results.search.folder import indexes_of, no_index
 from gossamer.results.search.question import QueryError, SearchQuestion
 
@@ -57,3 +59,18 @@ class Searches(Questions):
         if not folders:
             raise verbs.ConflictError(no_index(directory))
         return await self.ask(SearchRequest(tuple(map(str, folders)), question), verbs.SearchResults)
+
+
+def answer_queries(source: BinaryIO, sink: BinaryIO) -> None:
+    """Answer until the input ends: what the search process does, within limits that the kernel keeps."""
+    from gossamer.results.search.query import search  # noqa: PLC0415 - the process that asks does without it
+
+    def answer(asked: SearchRequest) -> verbs.SearchResults:
+        try:
+            found = search([Path(folder) for folder in asked.folders], asked.question)
+        except QueryError as error:
+            raise verbs.RefusedError(str(error)) from error
+        hits = [asdict(hit) | {"fetched_at": f"{hit.fetched_at:%Y-%m-%dT%H:%M:%SZ}"} for hit in found.hits]
+        return msgspec.convert(asdict(found) | {"hits": hits}, verbs.SearchResults)
+
+    answer_questions(source, sink, SEARCHING, SearchRequest, answer)
