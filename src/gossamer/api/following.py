@@ -118,17 +118,14 @@ class _ShardPages:
         return True
 
     def _visit_of(self, row: Row, bodies: RecordBodies) -> Visited:
-        page = _row_of(row)
+        known = {name: value for name, value in row.items() if name in _COLUMNS}
+        known["fetched_at"] = cast("datetime", row["fetched_at"]).timestamp()
+        page = msgspec.convert(known, PageRow)
         url = self._namer.name(str(row["url"]))
         assert url is not None, "the crawl has named it"
         columns = {name: value for name, value in row.items() if name not in _COLUMNS and value is not None}
         reply, content = _reply_of(page, bodies)
         return Visited(url, page, reply, self._found, content=content, findings=Findings(columns=columns))
-
-
-def _row_of(row: Row) -> PageRow:
-    known = {name: value for name, value in row.items() if name in _COLUMNS}
-    return msgspec.convert({**known, "fetched_at": cast("datetime", row["fetched_at"]).timestamp()}, PageRow)
 
 
 def _reply_of(row: PageRow, bodies: RecordBodies) -> tuple[Reply | None, Content | None]:

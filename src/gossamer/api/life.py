@@ -145,7 +145,7 @@ class ShardLife:
         if self._vault is not None and not (is_lone and shard.ring.loop.is_hurried):
             limit_s = await self._bound(self._vault.finish(shard))
             if limit_s is not None:
-                raise self._vault.too_late(limit_s)
+                raise self._vault.unfinished(f"it takes longer than {limit_s:.0f} s; gossamer resume makes it")
         await asyncio.to_thread(outputs.followers.close)
         if outputs.uploads is not None and not shard.ring.loop.is_hurried:
             await self._finish_uploads(outputs.uploads)

@@ -191,7 +191,9 @@ class Vault:
                 self._require_known(taken.kept)
                 now = self._clock.now()
                 await self._checkpoints.save(self._opening, taken.epoch, now, taken.taken, taken.kept, taken.uploaded)
-                text = effective_toml(shard.controls.settings.config, shown=_without_secrets)
+                text = effective_toml(
+                    shard.controls.settings.config, shown=lambda key, value: None if shows_secret(key, value) else value
+                )
                 await self._checkpoints.place.write(FILE, text.encode())
                 if (listed := self._home.directory / FORGOTTEN).exists():
                     await self._checkpoints.place.write(FORGOTTEN, await asyncio.to_thread(listed.read_bytes))
@@ -234,13 +236,10 @@ class Vault:
         try:
             await self.save(shard)
         except StoreError as error:
-            raise self._unfinished(str(error)) from error
+            raise self.unfinished(str(error)) from error
 
-    def too_late(self, limit_s: float) -> CrawlFailedError:
-        """Return the error of a last checkpoint that took longer than a stop waits for it."""
-        return self._unfinished(f"it takes longer than {limit_s:.0f} s; gossamer resume makes it")
-
-    def _unfinished(self, why: str) -> CrawlFailedError:
+    def unfinished(self, why: str) -> CrawlFailedError:
+        """Return the error of a last checkpoint that was not made."""
         return CrawlFailedError(f"the last checkpoint could not be written to {self._uri}: {why}")
 
 
@@ -371,11 +370,6 @@ def restore_of(
         if isinstance(error, StoreError):
             raise ConfigError(f"cannot read the checkpoints at {sources[0]}: {error}") from error
         raise
-
-
-def _without_secrets(key: str, value: object) -> object:
-    """Return the value of a key in a checkpoint elsewhere; None for a key that holds credentials."""
-    return None if shows_secret(key, value) else value
 
 
 def _restore_copies(sources: Sequence[Path], directory: Path) -> str:

@@ -216,7 +216,9 @@ def _status_of(config: Config, directory: Path, shard: int) -> Status:
         status = _common(counts, totals, totals.elapsed_s, config)
         status.seeds = seeds_state(totals.seeds, opened.explainer.why)
         status.links_held = links_held_by(opened.url_seen)
-        status.state = _state_of(counts, totals, config) if not status.links_held else "stopped"
+        is_over = not counts.pending and counts.discovered and config.crawl.mode != "continuous"
+        is_finished = (is_over or totals.ended in COMPLETE) and not status.links_held
+        status.state = "finished" if is_finished else "stopped"
         status.queued = counts.pending
         if status.hosts_deferred is not UNSET:
             status.budget_round = read_round(Epochs(opened.store))
@@ -248,11 +250,6 @@ def _tell_damage(status: Status, lost: Sequence[Damage], directory: Path) -> Non
     status.waiting_for = (
         f"{many} missing or cut short; `gossamer verify {shell_word(directory)}` says which, and what to do"
     )
-
-
-def _state_of(counts: QueueCounts, totals: Totals, config: Config) -> str:
-    is_over = not counts.pending and counts.discovered and config.crawl.mode != "continuous"
-    return "finished" if is_over or totals.ended in COMPLETE else "stopped"
 
 
 def _end_text(status: Status) -> str:

@@ -69,7 +69,8 @@ def export_of(
     directory = directory_of(directory)
     file = directory / "crawl.toml"
     crawl = crawl_in(directory, is_shared=share is not None)
-    earlier = [_earlier(directory_of(one, "against")) for one in against]
+    others = [directory_of(one, "against") for one in against]
+    earlier = [crawl_in(one) if (one / "crawl.toml").exists() else one for one in others]
     target = directory_of(target, "target")
     formats = list(map(str.strip, to.split(",")))
     indexes = "search" in formats
@@ -103,10 +104,6 @@ def export_of(
         if len(orders) == 1 and not indexes:
             return make(orders[0].to, target, means, progress)
         return export_several(target, orders, means, make, progress, index if indexes else None)
-
-
-def _earlier(directory: Path) -> ExportedCrawl | Path:
-    return crawl_in(directory) if (directory / "crawl.toml").exists() else directory
 
 
 def write_unfinished(directory: Path, folder: Path, tables: Sequence[str] = ("pages", "links", "epochs")) -> str:

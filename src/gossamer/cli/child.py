@@ -139,34 +139,40 @@ def run_crawl(job: CrawlJob, config: Config, supervisor: ParentProcess) -> int:
 
 def run_guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
     """Return the exit status of `work`; any exception becomes one line on standard error."""
+    directory = Path(job.directory)
     try:
         return work(job)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except BaseException as error:  # noqa: BLE001 - a component may raise SystemExit
         if (mistake := config_error(error)) is not None:
-            if job.restart and is_outdated(job):
+            if job.restart and (is_maintained(directory) or toml_text(directory) != job.written):
                 return AGAIN  # A command changed the crawl first.
             complain(str(mistake))
             return Exit.REFUSED
         if isinstance(error, errors.HeadLostError):
             complain(f"{error}; the crawl continues when it is back")
             return AGAIN
-        says = reason(error, Path(job.directory))
-        note_end(Path(job.directory) / "state", "failed", says)
+        says = reason(error, directory)
+        note_end(directory / "state", "failed", says)
         if isinstance(error, errors.DamagedError):
             complain(says)
             return Exit.FAILED
         if isinstance(error, errors.CrawlFailedError):
             if isinstance(error, errors.ComponentFailedError):
-                api.log_crash(error, Path(job.directory))
+                api.log_crash(error, directory)
             complain(f"{says}; the state is saved, gossamer resume {shell_word(job.directory)} continues")
             return Exit.FAILED
         if isinstance(error, OSError) and error.errno in NO_ROOM:
-            complain(f"{says}, then {command_to_continue(Path(job.directory))} continues")
+            command = f"gossamer resume {shell_word(directory)}" if holds_crawl(directory) else "the same command"
+            complain(f"{says}, then {command} continues")
             return Exit.FAILED
-        api.log_crash(error, Path(job.directory))
-        complain(f"{says}; {what_is_saved(Path(job.directory))}")
+        api.log_crash(error, directory)
+        saved = "nothing was saved; the same command begins again"
+        if holds_crawl(directory):
+            more = "logs/critical.log says more"
+            saved = f"the state is saved, {more}, gossamer resume {shell_word(directory)} continues"
+        complain(f"{says}; {saved}")
         return Exit.FAILED
 
 
@@ -178,19 +184,6 @@ def reason(error: BaseException, directory: Path) -> str:
         return unwritable(error, directory)
     kind = "the disk failed" if errors.is_fatal(error) else f"internal error: {type(error).__name__}"
     return f"{kind}: {error}"
-
-
-def what_is_saved(directory: Path) -> str:
-    """Return the end of an error line: what is saved, and how to go on."""
-    if not holds_crawl(directory):
-        return "nothing was saved; the same command begins again"
-    return f"the state is saved, logs/critical.log says more, gossamer resume {shell_word(directory)} continues"
-
-
-def is_outdated(job: CrawlJob) -> bool:
-    """Return whether a command is changing the crawl's configuration, or has changed it since the job was made."""
-    directory = Path(job.directory)
-    return is_maintained(directory) or toml_text(directory) != job.written
 
 
 def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
@@ -289,11 +282,6 @@ def exit_status(ended: str, status: Status) -> Exit:
             complain(line)
         return Exit.NOTHING
     return Exit.FINISHED
-
-
-def command_to_continue(directory: Path) -> str:
-    """Return the command that continues the crawl."""
-    return f"gossamer resume {shell_word(directory)}" if (directory / "crawl.toml").exists() else "the same command"
 
 
 def config_error(error: BaseException) -> errors.ConfigError | None:

@@ -57,7 +57,7 @@ def status_of(words: Sequence[str]) -> int:
     """Run a command and return its exit status."""
     if words and words[0] == "help":
         words = [*words[1:], "--help"]
-    if _is_supervised(words):
+    if words and words[0] in {"crawl", "resume", "import"} and not {"-h", "--help"} & set(words):
         gc.disable()  # Imports leave no garbage, and searching for it takes 0.002 s.
         from gossamer.cli.supervisor import run_supervised
 
@@ -66,7 +66,3 @@ def status_of(words: Sequence[str]) -> int:
     from gossamer.cli.main import status_of_command
 
     return status_of_command(words)
-
-
-def _is_supervised(words: Sequence[str]) -> bool:
-    return bool(words) and words[0] in {"crawl", "resume", "import"} and not {"-h", "--help"} & set(words)

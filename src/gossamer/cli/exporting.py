@@ -182,7 +182,8 @@ def _summary(output: str, done: Exported) -> str:
     read = ", ".join(f"{counted(rows, 'row')} of {name}" for name, rows in done.rows.items())
     state = "finished" if done.resumed else "written"
     target = Path(output)
-    volume = f"{size(_bytes(target))}, " if target.exists() else ""  # Not of an object store.
+    written = sum(path.stat().st_size for path in (target, *target.rglob("*")) if path.is_file())
+    volume = f"{size(written)}, " if target.exists() else ""  # Not of an object store.
     return f"{output} is {state}: {read or 'it was complete'}, {volume}"
 
 
@@ -246,9 +247,3 @@ def _of_running(directory: Path, unread: str) -> str:
             f"finished files only; export again later for all rows"
         )
     return f"{directory} is still crawling: the export holds its last commit"
-
-
-def _bytes(target: Path) -> int:
-    if target.is_dir():
-        return sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
-    return target.stat().st_size

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -101,15 +100,14 @@ def segment_show(
         write_line(sys.stdout, json.dumps(found, indent=2))
         return Exit.FINISHED
     part = f", part {found['part']} of {found['parts']}" if found["parts"] != 1 else ""
-    held = ", ".join(counted(_number(found[key]), key[:-1].replace("url", "URL")) for key in ("urls", "sites", "hosts"))
+    held = ", ".join(counted(found[key], key[:-1].replace("url", "URL")) for key in ("urls", "sites", "hosts"))
     lines = [f"{file}: {held}{part}; made by {harmless(found['made_by'])}"]
     for title, name in (("level", "by_level"), ("depth", "by_depth"), ("type of link", "by_link_type")):
-        counts = [f"{harmless(key)}: {count(value)}" for key, value in _counts(found[name]).items()]
+        counts = [f"{harmless(key)}: {count(value)}" for key, value in found[name].items()]
         lines.append(f"by {title}: {', '.join(counts)}")
-    lines.append("largest sites:" if _counts(found["largest_sites"]) else "it lists nothing")
-    lines += [f"  {count(value):>12}  {harmless(site)}" for site, value in _counts(found["largest_sites"]).items()]
-    rows = found["first"]
-    if isinstance(rows, list) and rows:
+    lines.append("largest sites:" if found["largest_sites"] else "it lists nothing")
+    lines += [f"  {count(value):>12}  {harmless(site)}" for site, value in found["largest_sites"].items()]
+    if rows := found["first"]:
         lines.append("first rows (level, depth, URL):")
         lines += [f"  {row['level']}  {row['depth']:>3}  {harmless(row['url'])}" for row in rows]
     for line in lines:
@@ -157,8 +155,9 @@ def _show_built(built: SegmentBuilt, bloom: float | None, shown: Shown, took_s: 
         shown.line(line)
     for directory in built.running:
         shown.line(f"{directory} is still crawling: the segment is made of its last commit")
+    how = "was built before" if built.complete else "is finished" if built.resumed else "is built"
     for path in built.paths:
-        shown.line(f"{path} {_how(built)}: {size(path.stat().st_size)}")
+        shown.line(f"{path} {how}: {size(path.stat().st_size)}")
     if built.complete:
         shown.line(f"{counted(built.urls, 'URL')} of {counted(built.sites, 'site')}")
     else:
@@ -166,12 +165,6 @@ def _show_built(built: SegmentBuilt, bloom: float | None, shown: Shown, took_s: 
     if bloom:
         shown.line(f"of URLs that are new, at most {bloom:g} of all are taken for known ones and not listed")
     return Exit.FINISHED if built.urls else Exit.NOTHING
-
-
-def _how(built: SegmentBuilt) -> str:
-    if built.complete:
-        return "was built before"
-    return "is finished" if built.resumed else "is built"
 
 
 def _summary(built: SegmentBuilt, took_s: float) -> str:
@@ -187,11 +180,3 @@ def _summary(built: SegmentBuilt, took_s: float) -> str:
     if built.rejected:
         parts.append("rejected by " + ", ".join(f"{name} {count(n)}" for name, n in sorted(built.rejected.items())))
     return f"{', '.join(parts)}; {duration(took_s)}"
-
-
-def _number(value: object) -> int:
-    return value if isinstance(value, int) else 0
-
-
-def _counts(value: object) -> Mapping[object, int]:
-    return value if isinstance(value, dict) else {}

@@ -66,7 +66,7 @@ def watch(
         bound = f"at most {EVERY_S_MAX} seconds" if every_s > 0 else "more than 0 seconds"
         raise ConfigError(f"--every {every}: expected {bound}")
     directory = directory_of("watch", options)
-    receivers = [Receiver("the terminal", _print)]
+    receivers = [Receiver("the terminal", lambda found: echo("\n".join(map(sentence, found))))]
     if command:
         receivers.append(Receiver("--command", lambda found: _run(command, found)))
     if webhook:
@@ -214,11 +214,6 @@ def sentence(change: Change) -> str:
 def guid(change: Change) -> str:
     """Return a unique name of a change."""
     return " ".join(str(change.get(name, "")) for name in ("at", "url", "items", "item", "field"))
-
-
-def _print(found: Sequence[Change]) -> None:
-    for one in found:
-        echo(sentence(one))
 
 
 def _run(command: str, found: Sequence[Change]) -> None:

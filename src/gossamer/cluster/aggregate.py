@@ -89,7 +89,8 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
     hosts = int(_number(found.get("hosts_known")))
     found["warnings"] = [*_warnings(len(idle), len(statuses), hosts), *dict.fromkeys(theirs)][:LISTED_MAX]
     found["waiting_for"] = _waiting_for(statuses)
-    found["waiting"] = _waiting(statuses) if found["waiting_for"] else None
+    waiting = (one for status in statuses if (one := status.get("waiting")))
+    found["waiting"] = next(waiting, None) if found["waiting_for"] else None
     found["watch"] = _watch(statuses)
     found["mode"] = next((mode for status in statuses if (mode := status.get("mode"))), "batch")
     found["revisits"] = _revisits([one for status in statuses if isinstance(one := status.get("revisits"), Mapping)])
@@ -175,10 +176,6 @@ def _waiting_for(statuses: Sequence[Status]) -> str:
     if not all(waits):
         return ""
     return " · ".join(dict.fromkeys(waits[:WAITING_SHOWN_MAX]))
-
-
-def _waiting(statuses: Sequence[Status]) -> object:
-    return next((one for status in statuses if (one := status.get("waiting"))), None)
 
 
 def _watch(statuses: Sequence[Status]) -> dict[str, object]:

@@ -198,7 +198,7 @@ class EventFeed:
 
     async def message(self, *, last: bool = False) -> bytes:
         """Return the message of this second, the same for all streams; `last`: of the server's end."""
-        tick = self._now()
+        tick = int(asyncio.get_running_loop().time() / TICK_S)
         try:
             async with asyncio.timeout(MAKING_S_MAX):
                 await self._making.acquire()
@@ -243,9 +243,6 @@ class EventFeed:
     def _see(self, recent: Mapping[str, object] | None) -> None:
         last = recent.get("last") if recent is not None else None
         self._seen = last if isinstance(last, int) else 0
-
-    def _now(self) -> int:
-        return int(asyncio.get_running_loop().time() / TICK_S)
 
     async def _status(self) -> Mapping[str, object] | None:
         """Return the status, with detail as often as it may cost, and once of what is over."""

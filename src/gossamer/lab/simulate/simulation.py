@@ -373,7 +373,9 @@ class Simulation:
         self._milestones = Milestones()
         self._ended: Ended = "finished"
         self._shards: list[SimulatedShard] = []
-        shared = Shared(options, self._web, self._events, self._send, self._count_page)
+        shared = Shared(
+            options, self._web, self._events, self._send, lambda now: self._milestones.count_page(now - STARTS_AT)
+        )
         for number in range(simulated):
             components = Components(
                 options, directory / f"{number:04}", self._scale, self._web.name_url, options.seed + number, STARTS_AT
@@ -415,9 +417,6 @@ class Simulation:
         """Close the stores."""
         for shard in self._shards:
             shard.components.close()
-
-    def _count_page(self, now: float) -> None:
-        self._milestones.count_page(now - STARTS_AT)
 
     def _send(self, shard: int, links: list[Link], at: float) -> None:
         receiver = self._shards[shard]

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from ipaddress import IPv4Address
 from itertools import accumulate, pairwise
 from math import exp, log
 from statistics import NormalDist
@@ -142,7 +143,7 @@ def population(options: WebOptions, seed: int, scale: int, shards: int) -> list[
     addresses = max(1, int(len(sizes) / options.hosts_per_address))
     medians = _medians(options, seed, len(sizes))
     hosts = [
-        ModelHost(f"h{index}.example", _address(index % addresses), pages, medians[index], shards)
+        ModelHost(f"h{index}.example", str(IPv4Address("10.0.0.0") + index % addresses), pages, medians[index], shards)
         for index, pages in enumerate(sizes)
     ]
     for host in choose_hosts(hosts, seed, "dead", options.dead_host_share):
@@ -186,18 +187,11 @@ def _medians(options: WebOptions, seed: int, hosts: int) -> list[float]:
     """Deal the quantiles of a log-normal to the hosts: no sample is faster than another by luck."""
     normal = NormalDist()
     medians = [0.0] * hosts
-    for place, index in enumerate(_shuffle(seed, "fetch", hosts)):
+    shuffled = sorted(range(hosts), key=lambda index: xxh3_64_intdigest(f"{seed}/fetch/{index}".encode()))
+    for place, index in enumerate(shuffled):
         factor = exp(options.fetch_sigma_host * normal.inv_cdf((place + 0.5) / hosts))
         medians[index] = options.fetch_s_median * factor
     return medians
-
-
-def _shuffle(seed: int, what: str, hosts: int) -> list[int]:
-    return sorted(range(hosts), key=lambda index: xxh3_64_intdigest(f"{seed}/{what}/{index}".encode()))
-
-
-def _address(number: int) -> str:
-    return f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
 
 
 # The web.

@@ -29,7 +29,8 @@ def main(arguments: list[str] | None = None) -> int:
             options, log=given.log, hosts_file=given.hosts_file, ready=tell, until_stdin_closes=given.until_stdin_closes
         )
     except (ValueError, OSError) as error:
-        sys.stderr.write(f"simweb: {_line(error)}\n")
+        says = "; ".join(map(str, error.mistakes)) if isinstance(error, OptionsError) else error
+        sys.stderr.write(f"simweb: {says}\n")
         return 2
     return 0
 
@@ -91,12 +92,6 @@ def _value(text: str) -> object:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _line(error: Exception) -> str:
-    if isinstance(error, OptionsError):
-        return "; ".join(map(str, error.mistakes))
-    return str(error)
 
 
 if __name__ == "__main__":

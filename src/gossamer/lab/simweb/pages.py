@@ -172,7 +172,10 @@ class PageMaker:
             '<a\nhref="  %s\n">%s</a>', f'<a href="//{host.name}{self._port}%s">%s</a>',
             '<a target=_blank rel="noopener" href="%s"><em>%s</em></a>',
         )  # fmt: skip
-        nav = "".join(f'<li><a href="{path_of(page)}">{_nav_text(page)}</a>' for page in range(min(NAV, host.pages)))
+        nav = '<li><a href="/">Home</a>' + "".join(
+            f'<li><a href="{path_of(page)}">{SECTIONS[page & 15].capitalize()}</a>'
+            for page in range(1, min(NAV, host.pages))
+        )
         # Links in a comment and in a script are none: who finds them fetches pages that do not exist.
         head = (
             f'<meta name="description" content="{host.name}"></head>\n<body>\n<nav><ul>{nav}</ul></nav>\n'
@@ -197,10 +200,6 @@ def _topic(index: int, number: int) -> str:
         code, syllable = divmod(code, 100)
         syllables.append("bcdfghjklmnprstvwxyz"[syllable // 5] + "aeiou"[syllable % 5])
     return "".join(syllables).capitalize() + " "
-
-
-def _nav_text(page: int) -> str:
-    return SECTIONS[page & 15].capitalize() if page else "Home"
 
 
 def _quantiles(median: float, sigma: float, most: int) -> list[int]:

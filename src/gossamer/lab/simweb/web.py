@@ -113,7 +113,8 @@ class Web:
             return MISDIRECTED
         number = self._pages.number(host, path)
         if number is not None:
-            front = self._front_links(host) if number == 0 else ""
+            items = (f'<li><a href="{path}">{path.strip("/")}</a></li>' for path in _front_paths(host))
+            front = f"<ul>{''.join(items)}</ul>\n" if number == 0 else ""
             body = self._pages.body(host, number, front)
             if self.options.changing_share:
                 return self._page_at(host, number, body, at)
@@ -183,10 +184,6 @@ class Web:
         if number == 0:
             origin = self._pages.origin(host)
             yield from (Mark(origin + path) for path in _front_paths(host))
-
-    def _front_links(self, host: WebHost) -> str:
-        links = (f'<li><a href="{path}">{path.strip("/")}</a></li>' for path in _front_paths(host))
-        return f"<ul>{''.join(links)}</ul>\n"
 
     def _special(self, host: WebHost, path: str) -> Made:
         if robots.STANDING.fullmatch(path):

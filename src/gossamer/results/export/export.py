@@ -216,7 +216,7 @@ def export(
     newer = 0
     if work.resumed and permitted is None:
         read = {Path(piece.path) for pieces in inputs.tables.values() for piece in pieces}
-        newer = sum(len(set(_files(crawl.directory, name)) - read) for name in tables)
+        newer = sum(len(set((crawl.directory / name).glob(TABLE_FILES)) - read) for name in tables)
     return Exported(rows, work.resumed, inputs.running, newer, inputs.unread, inputs.answers, removed)
 
 
@@ -446,7 +446,3 @@ def _warcs(crawl: ExportedCrawl) -> list[ExportPiece]:
             name = f"{path.stem}-{number:03d}.warc{'.gz' if one.name.endswith('.gz') else ''}"
             found.append(ExportPiece(str(path), one.length, begin=one.begin, archive=name))
     return found
-
-
-def _files(directory: Path, table: str) -> list[Path]:
-    return list((directory / table).glob(TABLE_FILES))

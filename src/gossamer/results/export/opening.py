@@ -26,7 +26,6 @@ from gossamer.stages.fetch.decoding import BoundedDecoder
 from gossamer.stages.process.chain import Modules
 from gossamer.stages.process.choice import LANGUAGE, MODULES, NEEDED
 from gossamer.stages.process.html import HTML_TYPES
-from gossamer.stages.process.options import ProcessOptions
 from gossamer.stages.process.rewriting import rewritten
 from gossamer.stages.process.text import VisibleText
 from gossamer.stages.seen.shingles import signature
@@ -132,7 +131,8 @@ def export_means(config: Config, *, markdown: bool = True) -> Means:
     options = replace(config.process, text=True)
     reading = Modules([VisibleText(options)], options)
     names = ("main_text", "markdown", "metadata") if markdown else ("main_text", "metadata")
-    main = Modules([_module(name, options) for name in names], options)
+    made = [cast("ProcessingModule", build(MODULES[name], "process.modules", options=options)) for name in names]
+    main = Modules(made, options)
 
     def text(page: Page) -> PageText:
         findings = reading.process(page).findings
@@ -176,7 +176,3 @@ def _detector() -> Callable[[str], tuple[str, float] | None]:
     from gossamer.stages.process.language import LanguageModule
 
     return LanguageModule().detect
-
-
-def _module(name: str, options: ProcessOptions) -> ProcessingModule:
-    return cast("ProcessingModule", build(MODULES[name], "process.modules", options=options))

@@ -159,7 +159,10 @@ class _ForgetSteps:
                 f"remove rows from the tables of {place}",
                 lambda: tables.remove(kept, self._pages, warcs.load_payloads(kept).places),
             )
-            self._step(f"delete keys from the store of {place}", lambda: self._delete_keys(kept, config))
+            self._step(
+                f"delete keys from the store of {place}",
+                lambda: Keys(config, kept, self._pages, namer_for(config), warcs.load_payloads(kept)).delete(),
+            )
             self._step(f"compact the store of {place}", kept.store.purge)
             kept.sweep()
 
@@ -200,9 +203,6 @@ class _ForgetSteps:
         # A checkpoint may be of a shard that the crawl has no more.
         number = self._plan.incarnations.get(str(kept.home.shard), max(self._plan.incarnations.values()))
         warcs.save_payloads(kept, self._pages, config.archive, number, self._plan.at, self._copies)
-
-    def _delete_keys(self, kept: Holdings, config: Config) -> None:
-        Keys(config, kept, self._pages, namer_for(config), warcs.load_payloads(kept)).delete()
 
     def _remove_exports(self) -> None:
         removed, self._plan.untouched = tables.remove_exports(self._directory, self._named)

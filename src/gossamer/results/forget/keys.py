@@ -106,7 +106,7 @@ class Keys:
             record = host_record.decode_record(data)
             if self._pages.has_host(record.name):
                 self._hosts_gone.add(prefix[:2] + xxh3_64_digest(record.name.encode()))
-            counts = self._counts()
+            counts = load(self._epochs, schema.FRONTIER_COUNTS, host_record.QueueCounts)
             before = record.urls_queued
             removed = self._thin_levels(prefix, record, counts) + self._thin_due(prefix, record)
             if before == record.urls_queued:
@@ -123,9 +123,6 @@ class Keys:
             self._epochs.put("host", prefix, host_record.encode_record(record))
             self._epochs.put("meta", schema.FRONTIER_COUNTS, _encode(counts))
             self._epochs.close_at_once()
-
-    def _counts(self) -> host_record.QueueCounts:
-        return load(self._epochs, schema.FRONTIER_COUNTS, host_record.QueueCounts)
 
     def _thin_levels(self, prefix: bytes, record: host_record.HostRecord, counts: host_record.QueueCounts) -> int:
         """Rewrite the queues of a host without forgotten URLs; return how many these are."""

@@ -109,7 +109,9 @@ def build(
         known = stack.enter_context(KnownUrls(order.known, rules, order.false_positive_rate))
         done = _find_build(targets, about)
         if done is not None:
-            _clear(order)
+            if order.target.with_name(order.target.name + ".part").exists():  # It was killed at the very end.
+                with BuildFolder(order.target, order.words()) as left:
+                    left.close()
             return done
         work = stack.enter_context(BuildFolder(order.target, order.words()))
         _publish(work)
@@ -246,13 +248,6 @@ def _find_build(targets: Sequence[Path], about: SegmentInfo) -> SegmentBuilt | N
         sites = sites + its_sites
         found = found + 1
     return SegmentBuilt(tuple(targets), urls, sites, True, False, {}, {}) if found == len(targets) else None
-
-
-def _clear(order: SegmentOrder) -> None:
-    """Remove what a finished build left because it was killed at the very end."""
-    if order.target.with_name(order.target.name + ".part").exists():
-        with BuildFolder(order.target, order.words()) as work:
-            work.close()
 
 
 def _config_of(order: SegmentOrder) -> Config:

@@ -5,7 +5,7 @@ URL of several segments is kept once, with its shortest path.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -150,7 +150,7 @@ SITES_MAX = 10_000
 """Sites and hosts that are counted at once: beyond twice as many, the smallest are dropped."""
 
 
-def summary(path: Path, limit: int) -> Mapping[str, object]:
+def summary(path: Path, limit: int) -> dict[str, Any]:
     """Return a segment's counts by site, host, level, depth and type of link, and its first rows. 0.3 µs a row.
 
     Raises:

@@ -74,8 +74,10 @@ class BuildFolder(WorkFolder):
         try:
             stored = self._read_state(BuildState)
             if stored is not None and stored.order != order:
+                begun = msgspec.json.decode(stored.order)
+                said = ", ".join(f"{name} {value}" for name, value in begun.items() if value)[:300]
                 raise ConfigError(
-                    f"{self.folder} holds an unfinished build with other options ({_options_of(stored.order)}); "
+                    f"{self.folder} holds an unfinished build with other options ({said}); "
                     "give the same options to finish it, or delete that folder to start again"
                 )
         except ConfigError:
@@ -124,8 +126,3 @@ class BuildFolder(WorkFolder):
         (self.folder / "lock").unlink(missing_ok=True)
         self.folder.rmdir()
         sync_directory(self.folder.parent)
-
-
-def _options_of(order: str) -> str:
-    words = msgspec.json.decode(order)
-    return ", ".join(f"{name} {value}" for name, value in words.items() if value)[:300]

@@ -71,15 +71,12 @@ def _bad(place: PagePlace) -> dict[str, Made]:
     }
     found = {name: Made((ServedAnswer(200, gzip, body),), also=("protocol_error",)) for name, body in bodies.items()}
     bomb = ServedAnswer(200, gzip, _spaces(place.options.bomb_bytes))
+    large_bytes = place.options.oversized_bytes
     return found | {
         "bomb": Made((bomb,), also=("too_large", "protocol_error")),
-        "oversized": _large_body(place.options.oversized_bytes),
+        "oversized": Made((ServedAnswer(200, HTML, BLOCK[:large_bytes], body_bytes=large_bytes),), also=("too_large",)),
         "nothing": Made((ServedAnswer(200, HTML, b""),)),
     }
-
-
-def _large_body(body_bytes: int) -> Made:
-    return Made((ServedAnswer(200, HTML, BLOCK[:body_bytes], body_bytes=body_bytes),), also=("too_large",))
 
 
 @lru_cache(maxsize=4)
