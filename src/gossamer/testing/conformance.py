@@ -11,8 +11,6 @@ from itertools import pairwise
 from math import inf
 from urllib.parse import urlsplit
 
-import msgspec
-
 from gossamer.model.links import LINK_TYPES, Found, Link, Verdict, Visit
 from gossamer.model.outcomes import OUTCOMES
 from gossamer.model.pages import Archived, Findings, Original, Page, PageRow, Visited
@@ -539,7 +537,7 @@ def _make_visited(number: int, outcome: str, reply: bytes | None, status: int = 
         visited.links = [Found("http://a.example/", "anchor", "home \U0001f577", nofollow=True)]
         visited.link_keys = ["http://a.example/"]
         visited.digest = number.to_bytes(20)
-    return msgspec.structs.replace(visited)
+    return visited
 
 
 def _request(address: str, ip: str, body_bytes_max: int = 0, port: int = 0) -> Request:

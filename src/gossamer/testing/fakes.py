@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
+from msgspec.structs import replace
+
 from gossamer.model.links import Link
 from gossamer.model.pages import Archived, Visited
 from gossamer.model.visits import Failure, Located, Reply, Request
@@ -128,20 +130,15 @@ class FakeWeb:
             raise answer
         if isinstance(answer, Failure):
             came = self._make_reply(answer.came, request, started, took_s) if answer.came is not None else None
-            return Failure(
-                answer.outcome, answer.error, answer.retry, answer.host_level, request.ip, started, took_s, came,
-                again=answer.again, has_others=answer.has_others,
-            )  # fmt: skip
+            return replace(answer, ip=request.ip, started_at=started, fetch_s=took_s, came=came)
         return self._make_reply(answer, request, started, took_s)
 
     def _make_reply(self, answer: Reply, request: Request, started: float, took_s: float) -> Reply:
         cut = 0 < request.body_bytes_max < len(answer.body)
         body = answer.body[: request.body_bytes_max] if cut else answer.body
-        return Reply(
-            url=request.url, status=answer.status, headers=answer.headers, body=body, ip=request.ip,
-            started_at=started, fetch_s=took_s, wire_bytes=len(body) + 100, http_version=answer.http_version,
-            reason=answer.reason, request_head=_head(request), truncated="length" if cut else answer.truncated,
-            media_type=answer.media_type, charset=answer.charset,
+        return replace(
+            answer, url=request.url, body=body, ip=request.ip, started_at=started, fetch_s=took_s,
+            wire_bytes=len(body) + 100, request_head=_head(request), truncated="length" if cut else answer.truncated,
         )  # fmt: skip
 
     def _answer(self, request: Request) -> Answer:

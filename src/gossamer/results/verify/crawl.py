@@ -60,10 +60,9 @@ class Verification:
         """
         try:
             config = reopen(self._directory / "crawl.toml")
-        except OtherFormatError:
-            raise
         except ConfigError as error:
-            if isinstance(error.__cause__, PermissionError) or not (self._directory / "crawl.toml").exists():
+            is_sound = isinstance(error, OtherFormatError) or isinstance(error.__cause__, PermissionError)
+            if is_sound or not (self._directory / "crawl.toml").exists():
                 raise
             remedy = "put a sound copy in its place, or correct the line"
             yield self._damage("crawl.toml", "configuration", f"cannot be read ({error})", "everything", remedy)

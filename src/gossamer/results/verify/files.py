@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from gossamer.model.errors import DamagedError
 from gossamer.model.paths import is_file_name
+from gossamer.model.words import counted
 from gossamer.results.export.bodies import is_zstd
 from gossamer.results.export.source import TableFiles, naming, open_database, read_through
 from gossamer.stages.archive.logs import BrokenFrameError, batches
@@ -162,12 +163,8 @@ def faults_of_places(index: Path, pages: Sequence[Path], folder: Path) -> Iterat
             )
         if pages:
             for name, count, offset, url in database.execute(_UNLIKE.format(wanted=_ROWS)).fetchall():
-                what = f"lacks {_records(count)} that rows of `pages` name, the first"
+                what = f"lacks {counted(count, 'record')} that rows of `pages` name, the first"
                 yield FileFault(warcs / name, what, offset, url)
         for name, count, offset, url in database.execute(_UNLIKE.format(wanted=_LINES)).fetchall():
-            what = f"names {_records(count)} that warc/{name} does not hold, the first"
+            what = f"names {counted(count, 'record')} that warc/{name} does not hold, the first"
             yield FileFault(index, what, offset, url)
-
-
-def _records(count: int) -> str:
-    return "1 record" if count == 1 else f"{count:,} records"
