@@ -17,7 +17,7 @@ from gossamer.results.export.export import ExportedCrawl, inputs_of
 from gossamer.results.export.pages import PAGES_MIN
 from gossamer.results.export.plan import Planned, make_plan, read_plan, rows_of
 from gossamer.results.export.work import ExportFolder, ExportOrder, Share
-from gossamer.results.search.documents import INDEXED_TYPES, IndexedPage, language_of_page
+from gossamer.results.search.documents import INDEXED_TYPES, IndexedPage, language_of
 from gossamer.results.search.folder import FOLDER, position_of, rows_at
 from gossamer.results.search.index import POSITION, IndexWriter, open_index, text_in
 
@@ -104,7 +104,7 @@ def texts_of(means: Means, warc_folder: Path, pages: Iterable[ArchivedPage]) -> 
 
 def text_in_page(means: Means, page: Page) -> PageText:
     """Return the visible text of a page, and which language it claims."""
-    return means.text_of(page)._replace(language=language_of_page(page))
+    return means.text_of(page)._replace(language=language_of(page.body, page.headers))
 
 
 def _page(row: Planned, found: PageText) -> IndexedPage:

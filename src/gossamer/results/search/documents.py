@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import msgspec
 import pyarrow as pa
 
-from gossamer.model.pages import PLAIN_TYPES, Page, Visited
+from gossamer.model.pages import PLAIN_TYPES, Visited
 from gossamer.stages.archive.schema import TIME, schema_of
 
 INDEXED_TYPES = frozenset(("text/html", "application/xhtml+xml", *PLAIN_TYPES))
@@ -66,11 +66,6 @@ def language_of(body: bytes, headers: tuple[tuple[str, str], ...]) -> str:
         if name.lower() == "content-language" and (match := _TAG.match(value)):
             return match[1].lower()
     return ""
-
-
-def language_of_page(page: Page) -> str:
-    """Return the language that a page claims."""
-    return language_of(page.body, page.headers)
 
 
 def batch_of(documents: list[IndexedPage]) -> pa.RecordBatch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -184,15 +184,6 @@ def position_in(index: tantivy.Index) -> str:
     for _, address in searcher.search(query, 1).hits:
         return text_in(searcher.doc(address), "position")
     return ""
-
-
-def put_all(writer: IndexWriter, documents: Iterable[IndexedPage]) -> int:
-    """Put documents and return their number."""
-    count = 0
-    for document in documents:
-        writer.put(document)
-        count += 1
-    return count
 
 
 def text_in(document: tantivy.Document, field: str) -> str:

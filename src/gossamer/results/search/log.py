@@ -8,7 +8,7 @@ is passed over; one that it has in part is put again, each page in its own place
 from gossamer.model.pages import Archived, Visited
 from gossamer.results.search.documents import IndexedPage, batch_of, document_of, documents_of
 from gossamer.results.search.folder import FOLDER, LACKING, LOG_FOLDER, SHARD, is_behind
-from gossamer.results.search.index import IndexWriter, open_index, position_in, put_all
+from gossamer.results.search.index import IndexWriter, open_index, position_in
 from gossamer.stages.archive.archive import FollowerTask, Following
 from gossamer.stages.archive.logs import batches, frame
 from gossamer.stages.archive.options import SearchOptions
@@ -123,7 +123,8 @@ class IndexFollower(Following):
         before = writer.position()
         if before.removesuffix(LACKING) != log:
             for batch in batches(self._journals.path(log)):
-                put_all(writer, documents_of(batch))
+                for document in documents_of(batch):
+                    writer.put(document)
             writer.commit(log + (LACKING if before.endswith(LACKING) else ""))
 
     def close(self) -> None:
