@@ -10,8 +10,11 @@ import shutil
 import subprocess
 import sys
 import urllib.request
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from gossamer.cli import control
@@ -93,6 +96,7 @@ def test_what_only_looks_needs_not_write(kept: Path, original: Path, tmp_path_fa
     target = tmp_path_factory.mktemp("elsewhere") / "pages.csv"
     assert as_anybody(kept, "export", "crawl", "--to", "csv", "-o", str(target), "--quiet")[0] == 0
     assert url in target.read_text()
+    assert "has no table of links" in as_anybody(kept, "rank", "crawl", "-o", str(target.with_name("ranks")))[2]
 
 
 @pytest.mark.promise("Operation", "A crawl in a read-only directory can be inspected.")
@@ -333,7 +337,11 @@ def test_a_directory_whose_name_is_no_text_is_one_line(run: Real, tmp_path: Path
     assert err.count("\n") == 1
 
 
-STRAYS = ("._{}", "{} (1)", "{} (conflicted copy)")
+PAGES = "pages-000-0001-000001.parquet"
+STRAYS = (
+    "._{}", "{} (1)", "{} (conflicted copy)", "Copy of {}", "{} - Copy", "{} copy", "{} 2", "{}-LAPTOP-7", "{}_1",
+    "{}~", "{}.sync-conflict-20260101-120000-ABCDEFG",
+)  # fmt: skip
 """Names that macOS, file managers and sync programs give to files beside the true ones, before the ending."""
 
 
@@ -343,19 +351,49 @@ STRAYS = ("._{}", "{} (1)", "{} (conflicted copy)")
         ["report", "crawl"], ["check", "crawl"], ["export", "crawl", "--to", "parquet", "-o", "made"],
         ["export", "crawl", "--to", "wacz", "-o", "made"], ["changes", "crawl"], ["verify", "crawl"],
         ["segment", "build", "crawl", "-o", "made"], ["import", "crawl/warc", "-o", "made"],
-        ["forget", "crawl", "*page.html"],
+        ["forget", "crawl", "page[.]html", "--all"],
     ],
 )  # fmt: skip
 def test_what_other_programs_put_beside_tables_is_not_read(run: Real, tmp_path: Path, arguments: list[str]) -> None:
     shutil.copytree(tmp_path / "crawl", tmp_path / "plain" / "crawl")
+    copied = (".parquet",) if arguments[0] == "import" else (".parquet", ".gz")  # An import reads what it is given.
     for path in [path for path in (tmp_path / "crawl").glob("*/*.*") if path.suffix in (".parquet", ".gz")]:
         stem, _, ending = path.name.partition(".")
         path.with_name(f"._{path.name}").write_bytes(b"\0\5\x16\7 of macOS")
-        for stray in STRAYS[1:] if path.suffix == ".parquet" else ():
+        for stray in STRAYS[1:] if path.suffix in copied else ():
             shutil.copy(path, path.with_name(f"{stray.format(stem)}.{ending}"))
-    quantity = re.compile(r"[\d.,]+ (?:k?B|m?s)\b")
+    quantity = re.compile(r"[\d.,]+ (?:k?B|m?s)\b|crawl/\w+/.* (?:is removed|was not touched).*\n")
     answers = []
     for runs in (Real(tmp_path / "plain"), run):
         status, out, err = runs(*arguments)
-        answers.append((status, quantity.sub("", out.partition("\nCost")[0]), quantity.sub("", err)))
+        made = runs.directory / "made"
+        members = zipfile.ZipFile(made).namelist() if zipfile.is_zipfile(made) else []
+        rows = [pq.read_metadata(path).num_rows for path in sorted(made.glob("*/*.parquet"))]
+        answers.append((status, quantity.sub("", out.partition("\nCost")[0]), quantity.sub("", err), members, rows))
+        if arguments[0] == "forget":
+            assert "1 page with 1 row" in out, err
+            assert [path.name for path in (runs.directory / "crawl/pages").glob("*.parquet")] == [PAGES]
+            assert out.count("was not touched") == (0 if runs is not run else len(STRAYS))
     assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"")])
+def test_a_damaged_store_is_one_damage_by_its_own_name(
+    run: Real, tmp_path: Path, damage: Callable[[Path], object]
+) -> None:
+    for path in (tmp_path / "crawl/state/store").glob("*.sst"):
+        damage(path)
+    for deep in ((), ("--deep",)):
+        status, out, _ = run("verify", "crawl", *deep)
+        assert status == 1
+        assert out.startswith("crawl/state/store cannot be read (Corruption: ")
+        assert "gossamer-store-" not in out
+        assert "crawl is damaged: 1 damage (" in out
+
+
+def test_an_import_into_a_file_is_refused(run: Real, tmp_path: Path) -> None:
+    (tmp_path / "made").write_text("mine")
+    assert run("import", "crawl/warc", "-o", "made") == (
+        2, "", "gossamer: cannot write to made: File exists; name another with -o DIR\n"
+    )  # fmt: skip
+    assert (tmp_path / "made").read_text() == "mine"

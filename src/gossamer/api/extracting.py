@@ -12,7 +12,7 @@ from gossamer.config import Config
 from gossamer.model.errors import ConfigError
 from gossamer.model.modules import ModuleCounts
 from gossamer.model.pages import Page, PageRow
-from gossamer.model.product import TABLE_FILES
+from gossamer.model.paths import EXTRACTED
 from gossamer.results.export.bodies import RecordBodies
 from gossamer.results.export.export import MEMORY_BYTES, inputs_of, tables_of
 from gossamer.results.export.opening import crawl_in, export_means
@@ -20,10 +20,10 @@ from gossamer.results.export.plan import make_plan, read_plan, rows_of
 from gossamer.stages.archive.follower import make_parquet
 from gossamer.stages.archive.logs import frame
 from gossamer.stages.archive.schema import ITEMS
+from gossamer.stages.archive.segments import files_of
 from gossamer.stages.archive.tables import OwnRows
 from gossamer.stages.process.chain import Processed
 
-FILE = "extracted.parquet"
 """A table of items that no crawl wrote is one file of this name in `items/NAME`."""
 FRAME_ROWS = 10_000
 
@@ -82,13 +82,13 @@ def extract_of(
                 _count(found, row.url, counts)
         for name, log in logs.items():
             log.cut()
-            make_parquet(log.path, target / name / FILE)
+            make_parquet(log.path, target / name / EXTRACTED)
     return Extracted(pages, {k: log.rows for k, log in logs.items()}, {k: v for k, v in counts.items() if v.failed})
 
 
 def _require_free(target: Path, table: str, known: tuple[str, ...] | list[str]) -> None:
-    files = list((target / table).glob(TABLE_FILES))
-    if any(path.name != FILE for path in files) or (table in known and not files):
+    files = files_of(target, table)
+    if any(path.name != EXTRACTED for path in files) or (table in known and not files):
         raise ConfigError(
             f"{target / table} is a table of the crawl itself; give [extract.{table.removeprefix(ITEMS)}] another "
             "name, or write elsewhere with -o DIR"

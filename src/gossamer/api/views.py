@@ -32,6 +32,7 @@ from gossamer.results.export.several import export_several
 from gossamer.results.export.source import pieces_of, require_sound
 from gossamer.results.export.work import Share
 from gossamer.results.isolated.contents import ContentProcesses
+from gossamer.stages.archive.segments import files_of
 
 __all__ = ["Exported", "export_of", "stream_of", "write_unfinished"]
 
@@ -126,7 +127,7 @@ def write_unfinished(directory: Path, folder: Path, tables: Sequence[str] = ("pa
         unread = str(error)
     recorded = {name: entry.crc for name, entry in (crawl.files or {}).items()}
     for table in tables:
-        require_sound(pieces_of(directory / table, recorded))
+        require_sound(pieces_of(files_of(directory, table), recorded))
     has_logs = any(next(directory.glob(pattern), None) for pattern in ("state/tables/*", "state/shard-*/tables/*"))
     return unread if has_logs else ""
 

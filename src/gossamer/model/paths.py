@@ -11,6 +11,22 @@ _FORBIDDEN = re.compile(r'[\x00-\x1f\x7f\\:*?"<>|]|[. ]$')
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)", re.IGNORECASE)
 _NOT_FILES = frozenset(("", "logs", "search", "checkpoints", "exports", LOCK))
 """First parts that no file of a commit has: it has a folder, and these hold other files."""
+EXTRACTED = "extracted.parquet"
+"""The file of a table that `gossamer extract` makes."""
+_TABLE_NUMBERS = re.compile(r"-\d{3,}-\d{4,}-\d{6,}\.parquet")
+_WARC = re.compile(r"(?:gossamer-\d{3,}-\d{4,}-\d{6,}|linked-\d{5,}-[\w.-]+)\.(?:warc(?:\.gz|\.zst)?(?:\.open)?|wacz)")
+
+
+def is_of_table(table: str, name: str) -> bool:
+    """Return whether a crawl gives this name to a file of a table such as `items/book`. Copies that people and other
+    programs put beside it have other names: `x (1).parquet`, `Copy of x.parquet`, `._x.parquet`.
+    """
+    return name == EXTRACTED or _TABLE_NUMBERS.fullmatch(name.removeprefix(table.replace("/", "."))) is not None
+
+
+def is_warc(name: str) -> bool:
+    """Return whether a crawl gives this name to a WARC file, or to its link to an archive of others."""
+    return _WARC.fullmatch(name) is not None
 
 
 def is_plain(name: str) -> bool:

@@ -99,7 +99,7 @@ def test_a_version_that_was_not_modified_is_shown_as_its_original(tmp_path: Path
     again.row.outcome, again.row.digest = "not_modified", first.row.digest
     archive.add(again)
     finished(tmp_path, shard, archive)
-    with Browsed(pieces_of(tmp_path / "pages"), tmp_path) as pages:
+    with Browsed(pieces_of(sorted((tmp_path / "pages").iterdir())), tmp_path) as pages:
         [newest, _], _ = pages.versions(first.row.key)
     assert newest.outcome == "not_modified"
     assert newest.place is not None

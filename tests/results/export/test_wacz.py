@@ -20,6 +20,7 @@ from gossamer.results.export.source import RowSource, pieces_of
 from gossamer.results.export.work import ExportPiece
 from gossamer.stages.archive.archive import Archives
 from gossamer.stages.archive.options import ArchiveOptions
+from gossamer.stages.archive.segments import files_of
 from gossamer.stages.archive.tables import TableWriters
 from gossamer.stages.archive.warc import WarcArchive, WarcInfo
 from tests.results.export.conftest import Exporting
@@ -219,6 +220,7 @@ def test_what_was_never_committed_is_not_missed(crawled: Path, tmp_path: Path) -
     with growing.open("ab") as file:
         file.write(b"\x1f\x8b half of a record")
     pieces = [ExportPiece(str(growing), length)]
-    require_whole(pieces, RowSource(pieces_of(crawled / "pages"), table="pages"))
+    rows = RowSource(pieces_of(files_of(crawled, "pages")), table="pages")
+    require_whole(pieces, rows)
     with pytest.raises(DamagedError, match="ends early"):
-        require_whole([ExportPiece(str(growing), length + 10)], RowSource(pieces_of(crawled / "pages"), table="pages"))
+        require_whole([ExportPiece(str(growing), length + 10)], rows)

@@ -22,6 +22,7 @@ from gossamer.results.export.source import pieces_of
 from gossamer.results.isolated.contents import OWN_BYTES, PROCESS_BYTES, ContentProcesses
 from gossamer.results.search.build import build
 from gossamer.results.search.index import IndexWriter
+from gossamer.stages.archive.segments import files_of
 from tests.results.export.crawled import crawl
 
 MEMORY_BYTES = 1_000_000_000
@@ -111,7 +112,7 @@ def test_what_needs_text_alone_pays_for_no_markdown(
 
 def _plan(crawled: Path, folder: Path) -> Path:
     plan = folder / "plan.parquet"
-    make_plan(plan, pieces_of(crawled / "pages"), "", MEMORY_BYTES)
+    make_plan(plan, pieces_of(files_of(crawled, "pages")), "", MEMORY_BYTES)
     return plan
 
 

@@ -17,6 +17,7 @@ from gossamer.results.export.work import ExportPiece
 from gossamer.stages.archive.members import HEAD_BYTES_MAX
 from gossamer.stages.archive.packages import LINK_SUFFIX, stored_archives
 from gossamer.stages.archive.schema import ITEM_PLACES, PAGES
+from gossamer.stages.archive.segments import warcs_in
 from gossamer.world.inputs import part_of
 
 MEMORY_BYTES = 256_000_000
@@ -119,8 +120,7 @@ def robots_of(warc_folder: Path, host: str, decode: Decode) -> Iterator[RobotsVe
     An answer other than 2xx has no lines, and is a change where the status is another. Lines are compared with the
     last file that came.
     """
-    paths = [*warc_folder.glob("[!.]*.warc*"), *warc_folder.glob(f"[!.]*{LINK_SUFFIX}")]
-    answers = sorted(chain.from_iterable(_robots_in(path, host, decode) for path in paths))
+    answers = sorted(chain.from_iterable(_robots_in(path, host, decode) for path in warcs_in(warc_folder)))
     before: dict[str, tuple[int, list[str]]] = {}
     for at, url, status, text in answers:
         last = before.get(url)

@@ -130,7 +130,7 @@ def earlier_export(directory: Path) -> KnownTexts:
         raise ConfigError(
             f"--against {directory}: it holds neither a crawl (crawl.toml) nor a corpus export ({FINGERPRINTS})"
         )
-    return KnownTexts(str(directory.resolve()), texts=pieces_of(directory, None, FINGERPRINTS))
+    return KnownTexts(str(directory.resolve()), texts=pieces_of([directory / FINGERPRINTS]))
 
 
 def counts_of(source: RowSource, column: str) -> dict[str, int]:
@@ -207,7 +207,7 @@ def _folder(work: ExportFolder, number: int) -> Path:
 
 
 def _texts(work: ExportFolder, number: int) -> list[ExportPiece]:
-    return pieces_of(_folder(work, number)) if _folder(work, number).is_dir() else []
+    return pieces_of(sorted(_folder(work, number).glob("*.parquet")))
 
 
 def _list(copies: Path, target: Path) -> None:

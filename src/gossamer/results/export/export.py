@@ -10,7 +10,6 @@ from typing import BinaryIO, get_args
 import msgspec
 
 from gossamer.model.errors import ConfigError, Damage, require_none
-from gossamer.model.product import TABLE_FILES
 from gossamer.model.words import shell_word
 from gossamer.options import nearest
 from gossamer.results.export import corpus, database
@@ -30,7 +29,7 @@ from gossamer.results.export.work import ExportFolder, ExportInputs, ExportOrder
 from gossamer.stages.archive.follower import make_parquet
 from gossamer.stages.archive.packages import LINK_SUFFIX, stored_archives
 from gossamer.stages.archive.schema import ITEMS
-from gossamer.stages.archive.segments import stem_of, table_of
+from gossamer.stages.archive.segments import files_of, stem_of, table_of, warcs_in
 from gossamer.state.journals import ManifestEntry, Phase
 
 OTHER_FORMATS = {
@@ -216,7 +215,7 @@ def export(
     newer = 0
     if work.resumed and permitted is None:
         read = {Path(piece.path) for pieces in inputs.tables.values() for piece in pieces}
-        newer = sum(len(set((crawl.directory / name).glob(TABLE_FILES)) - read) for name in tables)
+        newer = sum(len(set(files_of(crawl.directory, name)) - read) for name in tables)
     return Exported(rows, work.resumed, inputs.running, newer, inputs.unread, inputs.answers, removed)
 
 
@@ -329,8 +328,8 @@ def tables_of(crawl: ExportedCrawl, to: str, table: str) -> list[str]:
 
 def table_names(directory: Path, committed: Iterable[str] = ()) -> list[str]:
     """Return a crawl's tables: `pages`, `links`, those of modules, and those that `committed` names."""
-    files = [*directory.glob(f"*/{TABLE_FILES}"), *directory.glob(f"{ITEMS}*/{TABLE_FILES}")]
-    more = {str(path.parent.relative_to(directory)) for path in files}
+    folders = [*directory.glob("*/"), *directory.glob(f"{ITEMS}*/")]
+    more = {name for name in (str(folder.relative_to(directory)) for folder in folders) if files_of(directory, name)}
     more |= {name.rpartition("/")[0] for name in committed if name.endswith(".parquet")}
     return ["pages", "links", *sorted(more - {"pages", "links"})]
 
@@ -402,7 +401,7 @@ def inputs_of(crawl: ExportedCrawl, tables: Sequence[str], logs_folder: Path) ->
     for table in tables:
         # Logs first: one that becomes Parquet in between is found twice, and counts once.
         growing = {Path(piece.path).name: piece for piece in convert_logs(crawl, table, logs_folder)}
-        pieces = pieces_of(crawl.directory / table, recorded)
+        pieces = pieces_of(files_of(crawl.directory, table), recorded)
         finished = {Path(piece.path).name for piece in pieces}
         inputs.tables[table] = [*pieces, *(piece for name, piece in growing.items() if name not in finished)]
     inputs.warcs = _warcs(crawl)
@@ -425,24 +424,22 @@ def convert_logs(crawl: ExportedCrawl, table: str, folder: Path) -> list[ExportP
         for path in (log.path, log.path.with_name(log.path.name.removesuffix(".open"))):
             with suppress(FileNotFoundError):
                 sums = make_parquet(path, target, log.length)
-                pieces += pieces_of(target.parent, {f"{table}/{target.name}": sums.crc}, target.name)
+                pieces += pieces_of([target], {f"{table}/{target.name}": sums.crc})
                 break
     return pieces
 
 
 def _warcs(crawl: ExportedCrawl) -> list[ExportPiece]:
-    folder = crawl.directory / "warc"
     files = crawl.files or {}
-    known = {name: entry for name, entry in files.items() if name.startswith("warc/")}
     found = []
-    for path in sorted(folder.glob("[!.]*.warc*")):
-        entry = known.get(f"warc/{path.name.removesuffix('.open')}")
-        if entry is not None:
+    for path in warcs_in(crawl.directory / "warc"):
+        entry = files.get(f"warc/{path.name.removesuffix('.open')}")
+        if path.suffix == LINK_SUFFIX:
+            for number, one in enumerate(stored_archives(path), 1):
+                name = f"{path.stem}-{number:03d}.warc{'.gz' if one.name.endswith('.gz') else ''}"
+                found.append(ExportPiece(str(path), one.length, begin=one.begin, archive=name))
+        elif entry is not None:
             found.append(ExportPiece(str(path), entry.length, crc=entry.crc))
         elif path.suffix != ".open" and path.exists():  # One that grows and is in no commit does not count.
             found.append(ExportPiece(str(path), path.stat().st_size))
-    for path in sorted(folder.glob(f"[!.]*{LINK_SUFFIX}")):
-        for number, one in enumerate(stored_archives(path), 1):
-            name = f"{path.stem}-{number:03d}.warc{'.gz' if one.name.endswith('.gz') else ''}"
-            found.append(ExportPiece(str(path), one.length, begin=one.begin, archive=name))
     return found

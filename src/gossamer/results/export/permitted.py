@@ -145,7 +145,7 @@ def narrow(inputs: ExportInputs, wanted: Permission, to: str, folder: Path, memo
                 elif files := _files(pieces):
                     column = "from_url" if name == "links" else "url"
                     tables.execute(_OF_CHOSEN.format(target=literal(target), column=column, files=literal(files)))
-                made.tables[name] = pieces_of(target.parent, None, target.name) if target.exists() else []
+                made.tables[name] = pieces_of([target] if target.exists() else [])
     except duckdb.OutOfMemoryException as error:
         raise ConfigError(f"--memory: the tables need more to be put in order; {first_line(str(error))}") from error
     except duckdb.BinderException as error:
@@ -190,7 +190,7 @@ def _copy_records(
                 rows = rows.set_column(rows.schema.get_field_index(name), name, column)
             tables.write_batch(rows)
     found = [ExportPiece(str(folder / "warc" / name), length) for name, length in sorted(lengths.items())]
-    return pieces_of(target.parent), found
+    return pieces_of([target]), found
 
 
 class _Copying(AbstractContextManager["_Copying"]):

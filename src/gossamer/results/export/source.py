@@ -2,7 +2,7 @@
 reads them, in bounded memory and without extensions.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -49,19 +49,16 @@ def literal(text: object) -> str:
     return "'" + str(text).replace("'", "''") + "'"
 
 
-def pieces_of(
-    folder: Path, recorded: Mapping[str, int | None] | None = None, pattern: str = "[!.]*.parquet"
-) -> list[ExportPiece]:
-    """Return the finished Parquet files of a table, by name. `recorded` has the CRC-32 of each, by its name in the
-    crawl's directory: a file is read once to compare it, about 0.1 ms a MB.
+def pieces_of(paths: Iterable[Path], recorded: Mapping[str, int | None] | None = None) -> list[ExportPiece]:
+    """Return finished Parquet files of a table as pieces. `recorded` has the CRC-32 of each, by its name in the crawl's
+    directory: a file is read once to compare it, about 0.1 ms a MB.
 
     Raises:
         DamagedError: a file is not what was written.
     """
     found = []
-    for path in sorted(folder.glob(pattern)):
-        if path.stem.endswith(")"):  # As TABLE_FILES, where a name may have one character.
-            continue
+    for path in paths:
+        folder = path.parent
         table = f"{ITEMS}{folder.name}" if folder.parent.name + "/" == ITEMS else folder.name
         crc = (recorded or {}).get(f"{table}/{path.name}")
         if crc is not None and crc_of(path) != crc:

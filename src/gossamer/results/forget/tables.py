@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from gossamer.config import Config
 from gossamer.model.errors import DamagedError
 from gossamer.model.extras import require
-from gossamer.model.paths import is_file_name, is_plain
-from gossamer.model.product import FORGOTTEN, TABLE_FILES
+from gossamer.model.paths import is_file_name, is_plain, is_warc
+from gossamer.model.product import FORGOTTEN
 from gossamer.results.export.source import naming
 from gossamer.results.forget.holdings import ASIDE, ForgottenPages, Holdings
 from gossamer.results.search.folder import LOG_FOLDER as SEARCH_LOGS
@@ -27,6 +27,7 @@ from gossamer.stages.archive.cdxj import entries_of_tables, write_index
 from gossamer.stages.archive.follower import ROW_GROUP_ROWS_MAX
 from gossamer.stages.archive.logs import batches, frame
 from gossamer.stages.archive.seals import INDEX
+from gossamer.stages.archive.segments import files_of
 from gossamer.stages.archive.tables import LOG_FOLDER as TABLE_LOGS
 from gossamer.stages.frontier.priority import RANKS_FILE
 from gossamer.state import slots
@@ -187,7 +188,7 @@ def rewrite_index(directory: Path, config: Config) -> None:
     for stray in directory.glob(f".{INDEX}-*"):
         shutil.rmtree(stray)
     if (directory / INDEX).exists():
-        entries = entries_of_tables(sorted((directory / "pages").glob(TABLE_FILES)))
+        entries = entries_of_tables(files_of(directory, "pages"))
         write_index(directory / INDEX, entries, config.archive.index_sort_bytes_max)
 
 
@@ -262,12 +263,16 @@ def remove_exports(directory: Path, named: set[str]) -> tuple[list[str], list[st
     """
     removed = []
     others = []
-    tables = {name.partition("/")[0] for name in named}
-    for path in sorted(directory.glob("*/**/*.parquet")):
+    tables = {name.partition("/")[0] for name in named} - {"state"}
+    for path in sorted(path for folder in tables for path in (directory / folder).rglob("*") if path.is_file()):
         name = str(path.relative_to(directory))
-        if name.partition("/")[0] in tables and name not in named:
+        if name in named or is_warc(path.name):
+            continue
+        if path.suffix == ".parquet":
             path.unlink()
             removed.append(name)
+        else:
+            others.append(name)
     for path in sorted(directory.iterdir()):
         if path.name in _OWN | tables or path.name.startswith(_NEW):
             continue

@@ -38,6 +38,7 @@ from gossamer.url.name import Namer
 from gossamer.world.files import publish
 from gossamer.world.spill import Spills
 
+_TABLES = "[!.]*.parquet"
 _WARC_NAMES = ("[!.]*.warc", "[!.]*.warc.gz", "[!.]*.warc.zst")
 
 
@@ -76,8 +77,8 @@ def _add_crawl(inputs: BuildInputs, place: Path, config: Config, logs: Path) -> 
 
 
 def _add_files(inputs: BuildInputs, place: Path) -> None:
-    pages = pieces_of(place / "pages")
-    links = pieces_of(place / "links")
+    pages = pieces_of(sorted((place / "pages").glob(_TABLES)))
+    links = pieces_of(sorted((place / "links").glob(_TABLES)))
     if pages or links:
         for piece in pages:
             _require_table(piece.path, PAGES, _FOREIGN[0], ("url", "outcome"))

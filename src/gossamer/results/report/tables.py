@@ -10,7 +10,7 @@ import duckdb
 
 from gossamer.model.counters import Counters
 from gossamer.model.errors import DamagedError
-from gossamer.model.product import TABLE_FILES
+from gossamer.model.paths import is_of_table
 from gossamer.model.usage import PURPOSES
 
 ROWS_A_SLICE = 4_000_000
@@ -155,6 +155,6 @@ def _first_damaged(files: Sequence[str]) -> str | None:
 
 
 def _files(directory: Path, unfinished: Path | None, table: str) -> list[str]:
-    found = {path.name: str(path) for path in (unfinished / table).glob(TABLE_FILES)} if unfinished else {}
-    found |= {path.name: str(path) for path in (directory / table).glob(TABLE_FILES)}
-    return [found[name] for name in sorted(found)]
+    folders = [folder / table for folder in (unfinished, directory) if folder is not None]
+    found = {path.name: str(path) for folder in folders for path in folder.glob("*.parquet")}
+    return [found[name] for name in sorted(found) if is_of_table(table, name)]

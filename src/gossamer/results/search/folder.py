@@ -17,8 +17,8 @@ import msgspec
 
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import DamagedError
-from gossamer.model.product import TABLE_FILES
 from gossamer.model.words import shell_word
+from gossamer.stages.archive.segments import files_of
 from gossamer.state.sums import Sums, crc_of
 from gossamer.world.files import write_whole
 from gossamer.world.inputs import read_input
@@ -94,7 +94,7 @@ def is_behind(directory: Path, position: str) -> bool:
         incarnation = int(followed[2])
         known = {shard: (incarnation, sys.maxsize)}
     logs = (path for folder in ("tables", "shard-*/tables") for path in (directory / "state").glob(f"{folder}/pages-*"))
-    present = [*(directory / "pages").glob(TABLE_FILES), *(path for path in logs if path.stat().st_size)]
+    present = [*files_of(directory, "pages"), *(path for path in logs if path.stat().st_size)]
     newest = _newest(path.name for path in present)
     own = newest if made else newest.keys() & known.keys()  # Each of several shards has its own.
     return any(newest[shard] > known.get(shard, (0, 0)) for shard in own)

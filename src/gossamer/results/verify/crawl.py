@@ -16,14 +16,15 @@ from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError, Damage, DamageKind, OtherFormatError
 from gossamer.model.product import LOCK
 from gossamer.model.words import shell_word
+from gossamer.results.export.export import table_names
 from gossamer.results.export.source import TableFiles
 from gossamer.results.imports.progress import faults_of_links
 from gossamer.results.search.folder import FOLDER as SEARCH
 from gossamer.results.search.folder import faults as faults_of_search
 from gossamer.results.search.folder import indexes_of
 from gossamer.results.verify import files as file_checks
-from gossamer.stages.archive.schema import ITEMS
 from gossamer.stages.archive.seals import INDEX
+from gossamer.stages.archive.segments import files_of, warcs_in
 from gossamer.state import contacts, slots
 from gossamer.state.journals import ManifestEntry, Phase
 from gossamer.state.redo import DamagedStoreError
@@ -86,7 +87,7 @@ class Verification:
                 yield from self._contents(manifests, Path(folder))
         elif not self.looked.running:
             yield from integrity.view_losses(self._directory)
-        if all(home.is_there for home in every) and not config.state.checkpoint_uri:
+        if len(manifests) == len(every) and not config.state.checkpoint_uri:
             yield from self._find_orphans(manifests)
         remedy = "put the archive back there, or import a sound copy with --copy into another directory"
         for name, what in faults_of_links(self._directory, deep=self._deep):
@@ -122,7 +123,7 @@ class Verification:
         try:
             store = self._open_store(config, home)
         except DamagedStoreError as error:
-            yield self._store_damage(home, place, f"cannot be read ({error.strerror})")
+            yield self._store_damage(home, place, f"cannot be read ({integrity.fault_of(home, error)})")
             return
         try:
             if not self.looked.running and (lacking := integrity.missing_commits(home, store)):
@@ -132,7 +133,7 @@ class Verification:
             if self._deep:
                 store.check()
         except DamagedStoreError as error:
-            yield self._store_damage(home, place, f"cannot be read ({error.strerror})")
+            yield self._store_damage(home, place, f"cannot be read ({integrity.fault_of(home, error)})")
             return
         finally:
             store.close()
@@ -186,22 +187,17 @@ class Verification:
                     sound.append(path)
                 for fault in faults:
                     yield self._of_fault(entry.name, fault)
-        tables = [*self._directory.glob("*/[!.]*.parquet"), *self._directory.glob(f"{ITEMS}*/[!.]*.parquet")]
-        for path in sorted(tables):  # Files of a shard whose state is gone.
+        tables = table_names(self._directory)
+        for path in (path for table in tables for path in files_of(self._directory, table)):
             name = str(path.relative_to(self._directory))
-            if name not in named:
+            if name not in named:  # Of a shard whose state is gone.
                 faults = list(file_checks.faults_of_table(path, None))
                 yield from (self._of_fault(name, fault) for fault in faults)
                 if name.startswith("pages/") and not faults:
                     sound.append(path)
-        for path in sorted((self._directory / "warc").glob("[!.]*.warc*")):
-            if f"{integrity.WARCS}{path.name.removesuffix('.open')}" not in named and not (
-                path.suffix == ".open" or path.is_symlink()
-            ):
-                yield from (
-                    self._of_fault(integrity.WARCS + path.name, fault)
-                    for fault in file_checks.faults_of_warc(path, None, records)
-                )
+        for path in self._unnamed_warcs(named):
+            faults = list(file_checks.faults_of_warc(path, None, records))
+            yield from (self._of_fault(integrity.WARCS + path.name, fault) for fault in faults)
         index = self._directory / INDEX
         if not self.looked.running:
             yield from (self._of_fault(INDEX, fault) for fault in file_checks.faults_of_index_lines(index, records))
@@ -232,12 +228,15 @@ class Verification:
         """Yield finished WARC files that are not in the last commit, although each was finished by a commit."""
         if self.looked.running:
             return
-        named = _names_in(manifests)
-        for path in sorted((self._directory / "warc").glob("gossamer-*.warc*")):
-            if path.suffix != ".open" and integrity.WARCS + path.name not in named:
-                what = "is named by no commit: the store is older than it, or it was put there"
-                remedy = f"move it away, or {integrity.restoring(self._directory)}"
-                yield self._damage(integrity.WARCS + path.name, "warc", what, "what is known of its pages", remedy)
+        for path in self._unnamed_warcs(_names_in(manifests)):
+            what = "is named by no commit: the store is older than it, or it was put there"
+            remedy = f"move it away, or {integrity.restoring(self._directory)}"
+            yield self._damage(integrity.WARCS + path.name, "warc", what, "what is known of its pages", remedy)
+
+    def _unnamed_warcs(self, named: set[str]) -> list[Path]:
+        """Return the finished WARC files of the crawl that no commit names."""
+        own = (path for path in warcs_in(self._directory / "warc") if path.name.startswith("gossamer-"))
+        return [path for path in own if path.suffix != ".open" and integrity.WARCS + path.name not in named]
 
     def _search(self, config: Config, every: list[Home]) -> Iterator[Damage]:
         if self.looked.running or self._directory.parent.name == CHECKPOINTS:  # A checkpoint has no index.
@@ -248,7 +247,7 @@ class Verification:
             for path, what in faults_of_search(folder, deep=self._deep):
                 name = str(path.relative_to(self._directory))
                 yield self._damage(name, "search", what, "search", remedy)
-        wanted = config.search.enabled and any((self._directory / "pages").glob("[!.]*.parquet"))
+        wanted = config.search.enabled and bool(files_of(self._directory, "pages"))
         if wanted and not folders and all(home.is_there for home in every):
             yield self._damage(f"{SEARCH}/meta.json", "search", "is missing", "search", remedy)
 

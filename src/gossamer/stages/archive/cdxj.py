@@ -24,6 +24,7 @@ from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 from gossamer.model.errors import DamagedError
 from gossamer.stages.archive.members import HEAD_BYTES_MAX
 from gossamer.stages.archive.seals import record_seal
+from gossamer.stages.archive.segments import warcs_in
 from gossamer.stages.archive.surt import surt
 from gossamer.url.name import REQUEST_MARK
 from gossamer.world.files import publish
@@ -175,7 +176,7 @@ def entries_of_tables(parquet_files: Iterable[Path]) -> Iterator[IndexEntry]:
             ) from error
 
     if rendered is not None:
-        yield from entries_of_rendered(sorted((rendered.parent.parent / "warc").glob("[!.]*.warc.*")))
+        yield from entries_of_rendered(warcs_in(rendered.parent.parent / "warc"))
 
 
 def is_rendered(batch: pa.RecordBatch) -> bool:

@@ -1,7 +1,9 @@
 """Segments: the numbered journals of one kind, of which one grows at a time, and the names of tables' files."""
 
 import re
+from pathlib import Path
 
+from gossamer.model.paths import is_of_table, is_warc
 from gossamer.state.journals import Journal, Journals
 
 
@@ -13,6 +15,16 @@ def stem_of(table: str) -> str:
 def table_of(file_name: str) -> str:
     """Return the table that a file belongs to, by its name without folder."""
     return file_name.partition("-")[0].replace(".", "/")
+
+
+def files_of(directory: Path, table: str) -> list[Path]:
+    """Return the Parquet files of a table in a crawl's directory, by name."""
+    return sorted(path for path in (directory / table).glob("*.parquet") if is_of_table(table, path.name))
+
+
+def warcs_in(folder: Path) -> list[Path]:
+    """Return the WARC files, and the links to archives of others, in a crawl's folder `warc`, by name."""
+    return sorted(path for path in folder.glob("*") if is_warc(path.name))
 
 
 class Segments:
