@@ -152,8 +152,12 @@ def store_damage(home: Home, error: DamagedStoreError | GoneError) -> DamagedErr
     """Return the error for a store that cannot be read, or for it or another file that is gone."""
     if isinstance(error, GoneError):
         return DamagedError(str(error))
-    said = str(error.strerror).removeprefix(f"cannot open the store {home.store}: ")
-    return DamagedError(f"{home.store} is damaged ({said}); {restoring(home.directory)}")
+    return DamagedError(f"{home.store} is damaged ({fault_of(home, error)}); {restoring(home.directory)}")
+
+
+def fault_of(home: Home, error: DamagedStoreError) -> str:
+    """Return what is wrong with a shard's store, without its name."""
+    return str(error.strerror).removeprefix(f"cannot open the store {home.store}: ")
 
 
 def restoring(directory: Path) -> str:

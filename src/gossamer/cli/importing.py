@@ -15,7 +15,7 @@ from typer import Argument, Option, Typer, echo
 from gossamer.api.archives import run_import, seconds_of
 from gossamer.cli.arguments import ConfigFile, Quiet, Sets
 from gossamer.cli.crawl import with_flags
-from gossamer.cli.directory import holds_crawl, refuse_foreign
+from gossamer.cli.directory import holds_crawl, make_writable, refuse_foreign
 from gossamer.cli.output import Exit, Shown, complain, harmless
 from gossamer.cli.start import FORWARDED
 from gossamer.config import Config, configure
@@ -63,7 +63,8 @@ def import_(
     if copy and link:
         raise ConfigError("--copy and --link exclude each other; leave out one")
     directory = Path(str(options.get("output") or "crawl"))
-    if directory.is_dir() and not holds_crawl(directory):
+    if directory.exists() and not holds_crawl(directory):
+        make_writable(directory)
         refuse_foreign(directory, [path.name for path in directory.iterdir()])
     options["output"] = str(directory)
     made = configure(config, options=options, sets=sets or (), seeds=seed or ())

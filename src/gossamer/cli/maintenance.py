@@ -227,7 +227,7 @@ def scale(
 
     def work() -> None:
         scaled = api.scale_crawl(directory, workers, lambda note: None if quiet else print(note, file=sys.stderr))
-        echo(f"{directory}: {counted(scaled.before, 'shard')} became {scaled.after}")
+        echo(harmless(f"{directory}: {counted(scaled.before, 'shard')} became {scaled.after}"))
         moved = counted(scaled.partitions_moved, "partition")
         echo(f"moved        {moved} of 4,096 with {counted(scaled.keys_moved, 'key')}")
         for name, (most, mean) in (("partitions", scaled.partitions), ("hosts", scaled.hosts)):

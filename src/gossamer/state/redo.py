@@ -32,6 +32,8 @@ SLICE_BYTES_MAX = 512 << 10
 
 _UNREADABLE = ("Corruption", "No such file or directory", "missing", "mismatch", "does not exist", "Not implemented")
 """Words in RocksDB's errors about a store whose files are missing or hold other bytes than it wrote."""
+LINKS = "gossamer-store-"
+"""What the folder of links to a store's files begins with, by which it is read; it is gone once an error is shown."""
 
 
 class DamagedStoreError(OSError):
@@ -220,7 +222,8 @@ def refusals(what: str) -> Iterator[None]:
 def refusal(what: str, error: Exception) -> OSError:
     """Return the OSError for an error of RocksDB."""
     # rocksdict raises a bare Exception for every error of RocksDB: only the text distinguishes a full disk.
-    said = " ".join(str(error).partition(" The file ")[0].split())
+    words = str(error).partition(" The file ")[0].split()
+    said = " ".join(word.rpartition("/")[2] if LINKS in word else word for word in words)
     number = next((number for number in NO_ROOM if os.strerror(number) in said), errno.EIO)
     is_damaged = number == errno.EIO and any(word in said for word in _UNREADABLE)
     kind = DamagedStoreError if is_damaged else OSError

@@ -28,7 +28,7 @@ from rocksdict import (
     WriteBatch,
 )
 
-from gossamer.state.redo import SLICE_OPERATIONS_MAX, Chunk, Redo, refusal, refusals
+from gossamer.state.redo import LINKS, SLICE_OPERATIONS_MAX, Chunk, Redo, refusal, refusals
 from gossamer.state.schema import FAMILIES, HOSTS_VERSION, LAST
 from gossamer.world.clock import give_way, pause
 from gossamer.world.files import require_there
@@ -79,6 +79,7 @@ class Store(Redo):
         """
         self._writable = writable
         self._undo = ExitStack()
+        opening = f"cannot open the store {path}"
         if writable:
             path.mkdir(parents=True, exist_ok=True)
         else:
@@ -105,10 +106,10 @@ class Store(Redo):
             self._db = Rdict(str(path), options, column_families=families, access_type=access)
         except Exception as error:  # rocksdict raises bare Exception for all that RocksDB reports.
             self._undo.close()
-            raise refusal(f"cannot open the store {path}", error) from error
+            raise refusal(opening, error) from error
         self._families = {name: self._db.get_column_family(name) for name in FAMILIES}
         self._handles: list[ColumnFamily] = [self._db.get_column_family_handle(name) for name in FAMILIES]
-        with refusals(f"cannot open the store {path}"):
+        with refusals(opening):
             super().__init__(path, fresh=fresh, writable=writable)
 
     def get(self, family: str, key: bytes) -> bytes | None:
@@ -225,7 +226,7 @@ class Store(Redo):
 @contextmanager
 def _link_files(path: Path) -> Iterator[Path]:
     """Yield a folder with symbolic links to the same files: rocksdict writes into a folder even if it only reads."""
-    with tempfile.TemporaryDirectory(prefix="gossamer-store-") as name:
+    with tempfile.TemporaryDirectory(prefix=LINKS) as name:
         for file in path.iterdir():
             if file.name == "rocksdict-config.json":
                 shutil.copyfile(file, Path(name, file.name))

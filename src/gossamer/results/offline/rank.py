@@ -93,7 +93,7 @@ def rank(directory: Path, options: RankOptions, progress: Progress | None = None
     with writing_to(output):  # Before the scores are computed.
         _partial_path(output).touch()
         _partial_path(output).unlink()
-    with tempfile.TemporaryDirectory(prefix=".rank-", dir=directory) as folder:
+    with tempfile.TemporaryDirectory(prefix=".rank-", dir=output.parent) as folder:
         links = RowSource(find_inputs([directory], config, Path(folder)).links)
         if not links.rows:
             raise ConfigError(f"{directory} has no table of links; crawl with --set archive.links=true")
