@@ -118,7 +118,7 @@ def forget(
         )  # fmt: skip
         echo(harmless(f"{directory}: {result.entry.says()}; removed {_removal_text(result.entry.removed)}"))
         for name in result.exports:
-            echo(harmless(f"{directory / name} was an export and is removed; the command that made it makes another"))
+            echo(harmless(f"{directory / name} is removed; the command that made it makes another"))
         for name in result.untouched:
             echo(harmless(f"{directory / name} was not touched: it is not the crawl's"))
         echo("Exports and copies outside the directory were not touched.")

@@ -267,11 +267,23 @@ def test_exports_in_the_directory_go_and_others_are_named(crawl: Path, tmp_path:
     assert not extracted.exists()
     for name in ("pages.jsonl", "all.wacz", "texts", "copy.parquet", "dataset", "bodies", "site", "ranks.bin"):
         assert not (crawl / name).exists()
-        assert f"{crawl / name} was an export and is removed" in out
+        assert f"{crawl / name} is removed" in out
     for name in ("notes.txt", "notes.md"):
         assert (crawl / name).read_text() == "mine"
         assert f"{crawl / name} was not touched" in out
     assert left(crawl) == []
+
+
+@pytest.mark.parametrize("damaged", ["*.store", "*.idx", "meta.json"])
+def test_a_damaged_index_is_removed_with_what_it_holds(crawl: Path, damaged: str) -> None:
+    [file, *_] = sorted((crawl / "search").glob(damaged))
+    data = file.read_bytes()
+    file.write_bytes(data[:10] if damaged == "*.store" else data[:-20] + bytes(20))
+    status, out, _ = commands.run("forget", str(crawl), GONE, "--quiet")
+    assert status == 0
+    assert f"{crawl / 'search'} is removed; the command that made it makes another" in out
+    assert left(crawl) == []
+    assert list((crawl / "search").iterdir()) == []
 
 
 def test_a_dry_run_counts_and_changes_nothing(crawl: Path) -> None:

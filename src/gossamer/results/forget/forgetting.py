@@ -170,7 +170,7 @@ class _ForgetSteps:
         """Remove pages from files made of these, and from files beside them."""
         place = self._where(directory)
         self._step(f"rewrite the index{place}", lambda: tables.rewrite_index(directory, config))
-        self._step(f"rewrite the search index{place}", lambda: tables.rewrite_search(directory, config, self._pages))
+        self._step(f"rewrite the search index{place}", lambda: self._rewrite_search(directory, config))
         self._step(f"remove lines from the logs{place}", lambda: tables.thin_logs(directory, self._pages))
         if directory == self._directory:
             self._step(EXPORTS_STEP, self._remove_exports)
@@ -203,6 +203,9 @@ class _ForgetSteps:
         # A checkpoint may be of a shard that the crawl has no more.
         number = self._plan.incarnations.get(str(kept.home.shard), max(self._plan.incarnations.values()))
         warcs.save_payloads(kept, self._pages, config.archive, number, self._plan.at, self._copies)
+
+    def _rewrite_search(self, directory: Path, config: Config) -> None:
+        self._plan.exports += tables.rewrite_search(directory, config, self._pages)
 
     def _remove_exports(self) -> None:
         removed, self._plan.untouched = tables.remove_exports(self._directory, self._named)

@@ -15,14 +15,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gossamer.config import Config
-from gossamer.model.errors import DamagedError
+from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.model.extras import require
 from gossamer.model.paths import is_file_name, is_plain, is_warc
 from gossamer.model.product import FORGOTTEN
 from gossamer.results.export.source import naming
 from gossamer.results.forget.holdings import ASIDE, ForgottenPages, Holdings
 from gossamer.results.search.folder import LOG_FOLDER as SEARCH_LOGS
-from gossamer.results.search.folder import SUMS, indexes_of
+from gossamer.results.search.folder import SUMS, faults, indexes_of
 from gossamer.stages.archive.cdxj import entries_of_tables, write_index
 from gossamer.stages.archive.follower import ROW_GROUP_ROWS_MAX
 from gossamer.stages.archive.logs import batches, frame
@@ -192,25 +192,35 @@ def rewrite_index(directory: Path, config: Config) -> None:
         write_index(directory / INDEX, entries, config.archive.index_sort_bytes_max)
 
 
-def rewrite_search(directory: Path, config: Config, pages: ForgottenPages) -> int:
-    """Rewrite the search indexes without forgotten pages; return how many documents these were. Anchor texts leave
-    an index: some stood on forgotten pages.
-
-    Costs about 0.1 ms a page of 500 words.
+def rewrite_search(directory: Path, config: Config, pages: ForgottenPages) -> list[str]:
+    """Rewrite the search indexes without forgotten pages, about 0.1 ms a page of 500 words. Anchor texts leave an index:
+    some stood on forgotten pages. A damaged index is removed, for it may hold them; return the names of those.
     """
-    return sum(_rewrite_search(directory, folder, config, pages) for folder in indexes_of(directory))
+    removed = []
+    for folder in indexes_of(directory):
+        if not _rewrite_search(directory, folder, config, pages):
+            for path in sorted(folder.iterdir(), key=lambda path: path.name == "meta.json"):  # It names the others.
+                if path.is_file():
+                    path.unlink()
+            removed.append(str(folder.relative_to(directory)))
+    return removed
 
 
-def _rewrite_search(directory: Path, folder: Path, config: Config, pages: ForgottenPages) -> int:
+def _rewrite_search(directory: Path, folder: Path, config: Config, pages: ForgottenPages) -> bool:
+    """Return whether the index is sound."""
     require("tantivy", "search.enabled")
     from gossamer.results.search.build import rewrite  # noqa: PLC0415
 
     aside = directory / _NEW
     ready = aside / _READY
-    gone = 0
     if not ready.exists():
         shutil.rmtree(aside, ignore_errors=True)
-        gone = rewrite(folder, aside, config.search.memory_bytes_max, pages.has)
+        try:
+            if any(faults(folder, deep=True)):
+                return False
+            gone = rewrite(folder, aside, config.search.memory_bytes_max, pages.has)
+        except ConfigError:
+            return False
         if gone:
             names = sorted(path.name for path in aside.iterdir() if path.is_file() and not path.name.endswith(".lock"))
             write_whole(ready, msgspec.json.encode((str(folder.relative_to(directory)), names)))
@@ -220,7 +230,7 @@ def _rewrite_search(directory: Path, folder: Path, config: Config, pages: Forgot
             raise DamagedError(f"{ready} names files outside of an index; remove {aside}, then repeat the command")
         _take_place(directory / named, aside, names)
     shutil.rmtree(aside, ignore_errors=True)
-    return gone
+    return True
 
 
 def _take_place(folder: Path, aside: Path, names: list[str]) -> None:
