@@ -124,9 +124,16 @@ def test_it_can_be_served(kept: Path) -> None:
         ("export", "crawl", "--to", "csv", "-o", "pages.csv"),
         ("scale", "crawl", "--workers", "2"),
         ("forget", "crawl", "http://a.test/"),
+        ("resume", "crawl", "--quiet", "only the top"),
+        ("scale", "crawl", "--workers", "2", "only the top"),
+        ("forget", "crawl", "page[.]html", "--all", "only the top"),
     ],
 )
 def test_what_must_write_says_in_one_line_that_it_cannot(kept: Path, arguments: tuple[str, ...]) -> None:
+    if arguments[-1] == "only the top":
+        arguments = arguments[:-1]
+        for path in (kept / "crawl").rglob("*"):
+            path.chmod(0o777 if path.is_dir() else 0o666)
     status, _, err = as_anybody(kept, *arguments)
     assert status == 2
     assert err.startswith("gossamer: ")

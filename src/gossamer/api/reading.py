@@ -129,11 +129,17 @@ def robots_history(directory: Path, host: str) -> Iterator[RobotsVersion]:
 
     Raises:
         ConfigError: there is no crawl, or it archives no robots.txt.
+        DamagedError: none is found, and WARC files are missing.
     """
     config = reopen(directory / "crawl.toml")
     if not (config.archive.warc and config.archive.warc_robots):
         raise ConfigError(f"{directory} has no robots.txt files: archive.warc or archive.warc_robots is false")
-    yield from robots_of(directory / "warc", host.lower(), export_means(config).decode)
+    found = False
+    for version in robots_of(directory / "warc", host.lower(), export_means(config).decode):
+        found = True
+        yield version
+    if not found:
+        crawl_in(directory).require((), warcs=True)
 
 
 def instant_of(text: str) -> float:

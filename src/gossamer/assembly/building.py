@@ -240,9 +240,7 @@ def ring_of(
 
 
 def _look(config: Config, looks: Examiner, quarantine: Quarantine, url: Url, reply: Reply) -> tuple[Content, Findings]:
-    """Return content and findings of a document that is no visit's, images and videos among its links; nothing if a
-    process may have died of it.
-    """
+    """Return content and findings of a document that is no visit's; nothing if a process may have died of it."""
     from gossamer.stages.process.embeds import EmbedExtractor  # noqa: PLC0415 - for notices of links alone
 
     if quarantine.suspects(url.fingerprint):
@@ -360,9 +358,7 @@ def _watch_growth(config: Config, kept: DurableState, components: Sequence[Growi
 
 
 def _rest_after_a_loss(storage: Storage, opening: int, now: float) -> None:
-    """Delay all hosts if contacts of an earlier start are missing. Call this after the exchange has read the contacts,
-    and before the frontier does.
-    """
+    """Delay all hosts if contacts of an earlier start are missing. Call this before the frontier reads them."""
     if storage.contacts.recovered.lacks_earlier(storage.store.epoch, opening):
         storage.contacts.note_missing_file(now)
 

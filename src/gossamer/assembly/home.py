@@ -17,7 +17,7 @@ from gossamer.model.words import says_in_use, shell_word
 from gossamer.state.journals import Journals
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
-from gossamer.world.files import make_directory, write_refusal
+from gossamer.world.files import make_directory, require_writable, write_refusal
 from gossamer.world.process import MAINTENANCE, NOT_OURS, DirectoryLock
 
 OWNED = ("warc", "state/tables", "state/search")
@@ -143,6 +143,8 @@ def lock_directory(
         if state is not None and not reading:
             make_directory(state)
         lock = DirectoryLock(directory / LOCK if state is None else state / "lock", reading=reading)
+        if not reading:
+            require_writable(directory)
     except OSError as error:
         if error.errno not in NOT_OURS:
             raise

@@ -229,9 +229,7 @@ def _remedy(directory: Path, kind: DamageKind) -> str:
 
 
 def manifest_of(store: Store) -> list[ManifestEntry]:
-    """Return the manifest of the last commit. Raises DamagedError: it names a file that no crawl writes: the state came
-    from elsewhere.
-    """
+    """Return the manifest of the last commit. Raises DamagedError: it names a file that no crawl writes."""
     manifest = load(store, MANIFEST, list[ManifestEntry])
     for entry in manifest:
         if not is_of_crawl(entry.name):
@@ -300,6 +298,6 @@ def view_losses(directory: Path) -> list[Damage]:
     """Return the damage of views, which are recorded beside the manifest, that are missing or have another size."""
     found = []
     for what in faults_of_index(directory / INDEX):
-        remedy = f"gossamer resume {shell_word(directory)} rebuilds it from `pages`"
+        remedy = f"`gossamer resume {shell_word(directory)}` rebuilds it from `pages`"
         found.append(Damage(str(directory / INDEX), "index", what, "replay and look-ups by URL", remedy))
     return found

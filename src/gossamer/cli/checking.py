@@ -96,9 +96,7 @@ def _advise_own(config: Config) -> None:
 
 
 def _advise_options(config: Config) -> None:
-    """Name the options for environment variables that look like one: a configuration reads those alone that it names,
-    as in `env:GOSSAMER_PASSWORD`.
-    """
+    """Name options for variables such as `GOSSAMER_MAX_PAGES`: a configuration reads only `env:NAME`."""
     for variable in sorted(name for name in os.environ if name.startswith(OURS)):
         name = variable.removeprefix(OURS).lower().replace("__", "_")
         key = next((f"use --set {one}=VALUE" for one in keys() if one.replace(".", "_") == name), "")

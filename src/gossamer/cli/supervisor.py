@@ -323,9 +323,7 @@ class Supervisor:
                 self._say(f"the crawl's process {how}; it continues from its last commit")
 
     def _one_life(self, restarts: int) -> tuple[int, bool, bool]:
-        """Return the child's return code (as Popen's), and whether we killed it for a stage that overran, or because it
-        did not answer a signal.
-        """
+        """Return the child's return code, and whether we killed it for a stage that overran or a signal it ignored."""
         before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
         try:
             child = self._child = self._start(restarts)

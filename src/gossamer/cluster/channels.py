@@ -39,9 +39,7 @@ class OutboxRecord(msgspec.Struct, array_like=True):
 
 
 class Outbox:
-    """Links to other shards. Durable with the epoch. Only the links of the open epoch are in memory, even if a receiver
-    is away for long.
-    """
+    """Links to other shards, durable with the epoch. Only those of the open epoch are in memory."""
 
     def __init__(self, epochs: Epochs, rolled_back_at: float | None) -> None:
         """`rolled_back_at` is set if the store was just restored from an older checkpoint: batches sent after that

@@ -109,9 +109,7 @@ class Arrivals:
         return bool(self._waiting)
 
     def add(self, frame: Frame, peer: Peer) -> int:
-        """Add the batches of a frame that are next in order and for which there is room; the sender repeats others.
-        Return how many were added.
-        """
+        """Add the batches of a frame that are next in order and fit; the sender repeats others. Return how many."""
         sender = frame.sender
         incarnation = frame.incarnation
         expected = self._inbox.next_number(sender, incarnation, frame.base)

@@ -51,9 +51,7 @@ class PartitionMap:
 
     @classmethod
     def even(cls, shards: int) -> Self:
-        """Return the first map of a crawl: runs of equal length. Raises ConfigError: the number of shards is not
-        possible.
-        """
+        """Return the first map of a crawl: runs of equal length. Raises ConfigError: their number is not possible."""
         if not 1 <= shards <= SHARDS_MAX:
             raise ConfigError(f"a crawl has 1 to {SHARDS_MAX} shards, not {shards}")
         return cls(1, shards, [partition * shards // PARTITIONS for partition in range(PARTITIONS)])

@@ -28,9 +28,7 @@ LIST_BYTES_MAX = 64 << 20
 
 
 def scope_lists(config: Config) -> Lists:
-    """Read all files that the section `scope` names. Raises ConfigError: one cannot be read, or a line, which is
-    named, holds what cannot be meant.
-    """
+    """Read all files that the section `scope` names. Raises ConfigError: one cannot be read, or a line is wrong."""
     scope = config.scope
     return Lists(
         include=patterns_of(Path(scope.include_file)) if scope.include_file else (),

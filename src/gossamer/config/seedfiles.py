@@ -55,9 +55,7 @@ class _CdxEntry(msgspec.Struct):
 
 
 def form_of(path: Path) -> Form:
-    """Return the format of a file by its first 4 KB; what is of no other format is a list of lines. Raises ConfigError:
-    the file cannot be read.
-    """
+    """Return the format of a file by its first 4 KB, or `lines`. Raises ConfigError: it cannot be read."""
     try:
         with open_input(path) as file:
             head = file.read(HEAD_BYTES)

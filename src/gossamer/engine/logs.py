@@ -85,9 +85,7 @@ class Logs:
         self.flush()
 
     def flush(self) -> None:
-        """Write the buffered lines. If the disk is full, lines are lost, but the crawl goes on. A file that was moved
-        or removed is made again.
-        """
+        """Write the buffered lines. If the disk is full, lines are lost. A file that was removed is made again."""
         for name, lines in self._lines.items():
             if lines:
                 try:

@@ -138,9 +138,7 @@ class Usage(VisitMiddleware):
         *,
         obeys: bool = True,
     ) -> None:
-        """`excludes` is as in `RobotsTxt`; `purposes` are those of `model.usage` that the operator declares; without
-        `obeys` no request is denied.
-        """
+        """`purposes` are those of `model.usage` that the operator declares; without `obeys` no request is denied."""
         self._robots = robots
         self._documents = documents
         self._control = control

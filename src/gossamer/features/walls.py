@@ -26,9 +26,7 @@ class Walling(VisitMiddleware):
     def __init__(
         self, walls: Walls, error_body: Callable[[Reply, Visit], bytes], control: HostControl, *, closes: bool
     ) -> None:
-        """`error_body` returns the decoded body of a reply with an error status; `closes`: a host is closed after
-        `WALLS_MAX` walls in a row.
-        """
+        """`error_body` decodes the body of an error; `closes`: a host closes after `WALLS_MAX` walls in a row."""
         self._walls = walls
         self._error_body = error_body
         self._control = control

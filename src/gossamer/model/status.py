@@ -264,9 +264,7 @@ def left_s(status: Status) -> float | None:
 
 
 def resume_command(directory: str, status: Status) -> tuple[str, str]:
-    """Return the command that continues a crawl, and what follows `continues` in a sentence: a crawl that ended at a
-    limit would end there again.
-    """
+    """Return the command that continues a crawl, and what follows `continues`: a limit would end it again."""
     limit = limit_reached(status)
     command = f"gossamer resume {shell_word(directory)}"
     return (f"{command} {limit.option} N", " with a higher limit N") if limit is not None else (command, "")

@@ -355,7 +355,7 @@ def lacking(entries: Iterable[ManifestEntry], path: Callable[[str], Path]) -> It
         found = working if entry.phase == Phase.OPEN or (entry.phase == Phase.CLOSED and not place.exists()) else place
         try:
             size = found.stat().st_size
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             if entry.phase < Phase.AWAY:
                 yield entry, found, "is missing"
             continue

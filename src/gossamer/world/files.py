@@ -87,6 +87,12 @@ class AppendFile:
         os.close(self._fd)
 
 
+def require_writable(path: Path) -> None:
+    """Raise PermissionError if nothing may be made in a directory."""
+    if not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+
 def require_there(path: Path) -> None:
     """Raise GoneError if a file or folder that is being written is no longer there."""
     if not path.exists():

@@ -214,9 +214,7 @@ class WorkerPool:
             return DiedError(process.returncode)
 
     def _blame(self, number: int, begun: int, error: Exception) -> None:
-        """Fail the question that a process had taken. If it never took one, fail the first in the queue: the next
-        process would not take it either.
-        """
+        """Fail the question that a process had taken; if none, the first in the queue, which none would take."""
         if number == 0:
             assert self._queue is not None
             try:

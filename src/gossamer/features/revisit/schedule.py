@@ -51,9 +51,7 @@ class Schedule:
         dice: Dice,
         is_ours: Callable[[Url], bool] = lambda _: True,
     ) -> None:
-        """`is_ours` is true for URLs of this shard. Raises ConfigError: a pattern of `importance` or `max_age_s` is not
-        a regular expression.
-        """
+        """`is_ours`: whether a URL is of this shard. Raises ConfigError: a pattern is not a regular expression."""
         self._epochs = epochs
         self._source = source
         self._options = options

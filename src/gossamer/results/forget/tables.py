@@ -193,8 +193,8 @@ def rewrite_index(directory: Path, config: Config) -> None:
 
 
 def rewrite_search(directory: Path, config: Config, pages: ForgottenPages) -> list[str]:
-    """Rewrite the search indexes without forgotten pages, about 0.1 ms a page of 500 words. Anchor texts leave an index:
-    some stood on forgotten pages. A damaged index is removed, for it may hold them; return the names of those.
+    """Rewrite the search indexes without forgotten pages, about 0.1 ms a page of 500 words. Anchor texts leave an
+    index: some stood on forgotten pages. A damaged index is removed, for it may hold them; return the names of those.
     """
     removed = []
     for folder in indexes_of(directory):

@@ -100,9 +100,7 @@ def gate(host: Host, key: str, now: float, remembered_s: float) -> Gate:
 
 
 def is_open(host: Host, key: str) -> bool:
-    """Say whether `gate` would be `open` for a URL of an origin. Unlike `gate`, this gives no origin a place, which
-    another one would lose.
-    """
+    """Say whether `gate` would be `open` for a URL of an origin. Gives no origin a place, unlike `gate`."""
     one = host.record.origin(key)
     return ":" not in key if one is None else not one.wait_until
 

@@ -77,9 +77,7 @@ class Politeness(msgspec.Struct, frozen=True):
         return crawl_delay_s if crawl_delay_s and crawl_delay_s > slowest_s else slowest_s
 
     def backoff_s(self, in_a_row: int, dice: float) -> float:
-        """Return the delay after the n-th 429 or 503 in a row without Retry-After; `dice` in [0, 1) adds up to half,
-        bounded by `backoff_s_max`.
-        """
+        """Return the delay after the n-th 429 or 503 in a row; `dice` in [0, 1) adds up to half of it."""
         return min(grown_s(self.backoff_s_first, in_a_row, self.backoff_s_max) * (1.0 + dice / 2), self.backoff_s_max)
 
 

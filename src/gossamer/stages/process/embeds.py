@@ -295,9 +295,7 @@ def of_background(attribute: str, value: str) -> Iterator[str]:
 
 
 def is_address(attribute: str, value: str) -> bool:
-    """Say whether a value in an attribute of `SOURCES` or `SETS` is an address; what is for scripts may be a number, or
-    have a place for a width.
-    """
+    """Say whether a value in an attribute of `SOURCES` or `SETS` is an address: some are numbers for scripts."""
     if attribute[:5] != "data-":
         return value != ""
     return ("/" in value or "." in value) and "{" not in value and " " not in value.strip()

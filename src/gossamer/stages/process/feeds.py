@@ -166,9 +166,7 @@ _DAYS = {"monday": 0, "tuesday": 1, "wednesday": 2, "thursday": 3, "friday": 4, 
 
 
 class FeedHandler:
-    """Takes a feed's elements, with names in lower case. `related` gets what links it states of itself: relation and
-    address as written.
-    """
+    """Takes a feed's elements, names in lower case. `related` gets relation and address of its links, as written."""
 
     def __init__(self, announcement: Announcement, related: list[tuple[str, str]], url: str) -> None:
         """`url` is the feed's address, to which its `xml:base` is relative."""

@@ -151,9 +151,7 @@ class Chain:
 
 
 def _judging(one: Filter) -> Callable[[Link], bool]:
-    """Return the method of a filter; of a component, with errors that name it. A text or a coroutine is an error: it
-    would reject every link.
-    """
+    """Return the method of a filter; of a component, with errors that name it. Its answer must be a bool."""
     if type(one).__module__.startswith("gossamer."):
         return one.rejects
 

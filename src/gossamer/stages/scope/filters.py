@@ -280,9 +280,7 @@ class Hops(_Bounded):
 
 
 class Depth(_Bounded):
-    """Links more than `depth_max` clicks from every seed, as far as is known: a shorter path can appear.
-    Embeds belong to their page, however deep.
-    """
+    """Links more than `depth_max` clicks from every seed, as far as is known. Embeds belong to their page."""
 
     name = "depth"
     keys = ("depth_max",)
