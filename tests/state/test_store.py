@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -342,3 +344,18 @@ def test_compaction_that_lags_holds_up_the_commit_and_nobody_else(tmp_path: Path
 
     assert lasted_s > 2.0, "32 MB through 2 MB a second: it was held up"
     assert sum(sorted(gaps)[-5:]) < lasted_s / 5, "and whoever shares the process was not: without waiting it is a half"
+
+
+def test_a_fork_of_a_process_that_opened_a_store_is_refused(tmp_path: Path) -> None:
+    """Its store could not be closed: the threads that this waits for are in the other process."""
+    opening = (
+        "import os, sys; from pathlib import Path; from gossamer.state.store import Store\n"
+        "Store(Path('a')).close()\n"
+        "if not os.fork():\n"
+        "    Store(Path('b')).close()\n"
+        "    os._exit(0)\n"
+        "sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", opening], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "RuntimeError: this process was forked from one that has opened a crawl" in done.stderr

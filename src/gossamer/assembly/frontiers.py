@@ -59,11 +59,9 @@ def frontier_for(
 
 
 def _check_beginning(config: Config, epochs: Epochs) -> None:
-    """Check that a resumed crawl keeps its strategy.
-
-    Raises:
-        ConfigError: the crawl began with another one, whose state is of no use: a walk queues no links, a sweep does
-        not keep the links of its pages, and a component holds the queued URLs.
+    """Check that a resumed crawl keeps its strategy. Raises ConfigError: the crawl began with another one, whose state
+    is of no use: a walk queues no links, a sweep does not keep the links of its pages, and a component holds the queued
+    URLs.
     """
     strategy = config.frontier.strategy
     is_resumed = epochs.number > 1

@@ -105,10 +105,8 @@ class Redo(ABC):
         """Wait until flushes and compaction have caught up, so that a write does not block."""
 
     def commit(self, epoch: int, ranges: Sequence[Range], changes: Mapping[int, Mapping[bytes, bytes | None]]) -> int:
-        """Make an epoch durable and return the number of its chunks. Blocks for one fsync, off the GIL.
-
-        Raises:
-            OSError: the disk failed. Write nothing more; the next opening finds the last epoch.
+        """Make an epoch durable and return the number of its chunks. Blocks for one fsync, off the GIL. Raises OSError:
+        the disk failed. Write nothing more; the next opening finds the last epoch.
         """
         chunks: list[Chunk] = []
         with refusals("cannot commit"):
@@ -124,10 +122,8 @@ class Redo(ABC):
         return len(chunks)
 
     def apply(self, epoch: int) -> None:
-        """Apply the epoch that was just committed to the families, and let the loop run between slices.
-
-        Raises:
-            OSError: the disk refuses. The epoch stays committed, and is applied when the store is next opened.
+        """Apply the epoch that was just committed to the families, and let the loop run between slices. Raises OSError:
+        the disk refuses. The epoch stays committed, and is applied when the store is next opened.
         """
         committed, chunks = self._to_apply
         assert committed == epoch, "only what was just committed can be applied"

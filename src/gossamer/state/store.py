@@ -4,6 +4,7 @@ an epoch becomes durable.
 Every key of every family begins with two bytes of partition, so that partitions can move between shards.
 """
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -54,6 +55,8 @@ HOSTS_SLICE_BYTES_MAX = 512 << 10
 """Bytes of facts about hosts that are written before the event loop gets the interpreter again."""
 BACKGROUND_WAIT_S = 0.005
 BACKGROUND_WAIT_S_MAX = 60.0
+_opened_by: dict[str, int] = {}
+"""The process that opened a store first: RocksDB's threads are there, and a store in a fork of it would never close."""
 
 
 class Store(Redo):
@@ -76,7 +79,13 @@ class Store(Redo):
 
         Raises:
             OSError: another process holds the store, the disk fails, or it is not `writable` and was not closed.
+            RuntimeError: this process was forked from one that has opened a store.
         """
+        if _opened_by.setdefault("pid", os.getpid()) != os.getpid():
+            raise RuntimeError(
+                "this process was forked from one that has opened a crawl, and lacks its threads: fork before that, or "
+                'start processes otherwise, such as by multiprocessing.get_context("spawn")'
+            )
         self._writable = writable
         self._undo = ExitStack()
         opening = f"cannot open the store {path}"
@@ -330,9 +339,7 @@ class HostsStore:
 
     def write(self) -> None:
         """Write the changes that were cut; from then on they survive the death of the process. For the commit's thread.
-
-        Raises:
-            OSError: the disk refuses.
+        Raises OSError: the disk refuses.
         """
         batch = WriteBatch(raw_mode=True)
         items = 0

@@ -25,10 +25,8 @@ crc: Callable[..., int] = isal_zlib.crc32
 
 
 def crc_of(path: Path, length: int | None = None) -> int:
-    """Return the CRC-32 of a file, or of its first `length` bytes. Blocks; uses `PIECE_BYTES` of memory.
-
-    Raises:
-        OSError: the file is missing, shorter than `length`, or cannot be read.
+    """Return the CRC-32 of a file, or of its first `length` bytes. Blocks; uses `PIECE_BYTES` of memory. Raises
+    OSError: the file is missing, shorter than `length`, or cannot be read.
     """
     found = 0
     for piece in pieces_of(path, length):

@@ -273,10 +273,8 @@ def is_read(share: Share, to: str, permitted: Permission | str | None, table: st
 
 
 def stream(crawl: ExportedCrawl, request: ExportRequest, out: BinaryIO, folder: Path) -> Exported:
-    """Write JSON lines or CSV to a stream. Logs of a crawl that died become Parquet in `folder` first.
-
-    Raises:
-        ConfigError: as `export`, and other formats need a file.
+    """Write JSON lines or CSV to a stream. Logs of a crawl that died become Parquet in `folder` first. Raises
+    ConfigError: as `export`, and other formats need a file.
     """
     to = request.to
     if to not in FORMS:
@@ -390,10 +388,8 @@ def _make(
 
 
 def inputs_of(crawl: ExportedCrawl, tables: Sequence[str], logs_folder: Path) -> ExportInputs:
-    """Return the files that hold the tables now; what is in logs alone becomes Parquet in `logs_folder`.
-
-    Raises:
-        DamagedError: a file of the tables is missing, or is not what was written.
+    """Return the files that hold the tables now; what is in logs alone becomes Parquet in `logs_folder`. Raises
+    DamagedError: a file of the tables is missing, or is not what was written.
     """
     crawl.require(tables, warcs=False)
     inputs = ExportInputs(running=crawl.running, unread=crawl.unread, begun_at=crawl.now)

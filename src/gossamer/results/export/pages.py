@@ -49,10 +49,8 @@ class Writing(msgspec.Struct):
 
 
 def export_markdown(work: ExportFolder, plan: Path, warc_folder: Path, means: Means, advance: Advance) -> None:
-    """Write `out/HOST/NAME.md` for each page of the plan that is text. In memory: a few pages.
-
-    Raises:
-        OSError: the disk is full; what was noted stays done.
+    """Write `out/HOST/NAME.md` for each page of the plan that is text. In memory: a few pages. Raises OSError: the disk
+    is full; what was noted stays done.
     """
     step = work.step(Writing)
     work.out.mkdir(exist_ok=True)
@@ -174,10 +172,8 @@ class Storing(msgspec.Struct):
 def export_pagefiles(
     work: ExportFolder, plan: Path, links: RowSource, bodies: RecordBodies, advance: Advance, advance_links: Advance
 ) -> None:
-    """Write segments and logs, and count pages and links. In memory: one page, or one batch of links.
-
-    Raises:
-        OSError: the disk is full; what was noted stays done.
+    """Write segments and logs, and count pages and links. In memory: one page, or one batch of links. Raises OSError:
+    the disk is full; what was noted stays done.
     """
     step = work.step(Storing)
     work.out.mkdir(exist_ok=True)

@@ -221,10 +221,8 @@ class Csv:
 
 
 def export_rows(work: ExportFolder, form: Format, source: RowSource, advance: Advance) -> int:
-    """Write the table into one file; return its rows. In memory: one batch and its text.
-
-    Raises:
-        OSError: the disk is full; what was noted stays done.
+    """Write the table into one file; return its rows. In memory: one batch and its text. Raises OSError: the disk is
+    full; what was noted stays done.
     """
     step = work.step(LinesWritten)
     with closing(AppendFile(work.out, step.length)) as file:

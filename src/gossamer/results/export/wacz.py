@@ -171,10 +171,8 @@ class _HeldWarcs:
         return place.offset + place.length <= self._ends.get(place.file, 0)
 
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows whose record is held, with the place that it has in the export.
-
-        Raises:
-            ConfigError: one is not, although the crawl does not run.
+        """Return the rows whose record is held, with the place that it has in the export. Raises ConfigError: one is
+        not, although the crawl does not run.
         """
         batch = self._moved(batch)
         names = pc.cast(batch["warc_file"], pa.string())

@@ -43,10 +43,8 @@ _WARC_NAMES = ("[!.]*.warc", "[!.]*.warc.gz", "[!.]*.warc.zst")
 
 
 def find_inputs(places: Sequence[Path], config: Config, folder: Path) -> BuildInputs:
-    """Return the files to read; logs of crawls that died become Parquet files in `folder`.
-
-    Raises:
-        ConfigError: a place holds nothing that can be read.
+    """Return the files to read; logs of crawls that died become Parquet files in `folder`. Raises ConfigError: a place
+    holds nothing that can be read.
     """
     inputs = BuildInputs()
     for number, place in enumerate(places):
@@ -95,10 +93,8 @@ def _add_files(inputs: BuildInputs, place: Path) -> None:
 
 
 def _require_table(path: str, schema: pa.Schema, needed: Sequence[str], filled: Sequence[str]) -> None:
-    """Look at a table that another program may have written. Reads the columns of `filled`.
-
-    Raises:
-        ConfigError: it lacks a column, has one of another type, or has no value where one is needed.
+    """Look at a table that another program may have written. Reads the columns of `filled`. Raises ConfigError: it
+    lacks a column, has one of another type, or has no value where one is needed.
     """
     with naming(path), pq.ParquetFile(path) as file:
         there = file.schema_arrow
@@ -152,10 +148,8 @@ _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 
 
 def read_warcs(work: BuildFolder, config: Config, namer: Namer, progress: Progress) -> None:
-    """Make tables of all WARC files among the inputs, one file after the other. About 0.3 ms a page.
-
-    Raises:
-        ConfigError: a file is none.
+    """Make tables of all WARC files among the inputs, one file after the other. About 0.3 ms a page. Raises
+    ConfigError: a file is none.
     """
     inputs = work.state.inputs
     assert inputs is not None

@@ -177,10 +177,8 @@ class KnownUrls(AbstractContextManager["KnownUrls"]):
     """An index, or none: then only what was fetched is known. Use as a context: one process at a time uses it."""
 
     def __init__(self, directory: Path | None, rules: str, false_positive_rate: float | None = None) -> None:
-        """Open an index, or begin one. Segments that an interrupted build had finished get their names.
-
-        Raises:
-            ConfigError: it is in use, damaged, or was made by other rules or in another form.
+        """Open an index, or begin one. Segments that an interrupted build had finished get their names. Raises
+        ConfigError: it is in use, damaged, or was made by other rules or in another form.
         """
         self.directory = directory
         self._lock: DirectoryLock | None = None

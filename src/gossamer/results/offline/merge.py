@@ -27,10 +27,8 @@ ROWS_MAX = 400_000
 
 
 def merge(sources: Sequence[Path], target: Path) -> list[SegmentInfo]:
-    """Write one segment of several, and return what it says of itself. About 2 µs a row.
-
-    Raises:
-        ConfigError: one of them is none, their keys were made by different rules, or `target` exists.
+    """Write one segment of several, and return what it says of itself. About 2 µs a row. Raises ConfigError: one of
+    them is none, their keys were made by different rules, or `target` exists.
     """
     _absent([target])
     with ExitStack() as stack:
@@ -151,10 +149,8 @@ SITES_MAX = 10_000
 
 
 def summary(path: Path, limit: int) -> dict[str, Any]:
-    """Return a segment's counts by site, host, level, depth and type of link, and its first rows. 0.3 µs a row.
-
-    Raises:
-        ConfigError: it is no segment.
+    """Return a segment's counts by site, host, level, depth and type of link, and its first rows. 0.3 µs a row. Raises
+    ConfigError: it is no segment.
     """
     by: dict[str, Counter[Any]] = {name: Counter() for name in ("level", "depth", "hops", "link_type", "host", "site")}
     rows: list[dict[str, object]] = []

@@ -80,11 +80,9 @@ class RankOptions:
 
 
 def rank(directory: Path, options: RankOptions, progress: Progress | None = None) -> Ranking:
-    """Rank the URLs of a crawl and write their scores. About 2 µs a link and 15 ns a link and iteration.
-
-    Raises:
-        ConfigError: there is no crawl or no table of links, the output cannot be written, or the memory does not hold
-            one number for each URL.
+    """Rank the URLs of a crawl and write their scores. About 2 µs a link and 15 ns a link and iteration. Raises
+    ConfigError: there is no crawl or no table of links, the output cannot be written, or the memory does not hold one
+    number for each URL.
     """
     output = options.output or directory / RANKS_FILE
     config = reopen(directory / "crawl.toml")

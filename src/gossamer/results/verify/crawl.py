@@ -54,10 +54,8 @@ class Verification:
         self._deep = deep
 
     def run(self) -> Iterator[Damage]:
-        """Yield all damage. Blocks; with `deep` all files are read, about 4 ms a MB of WARC files.
-
-        Raises:
-            ConfigError: there is no crawl, it may not be read, or it has another format.
+        """Yield all damage. Blocks; with `deep` all files are read, about 4 ms a MB of WARC files. Raises ConfigError:
+        there is no crawl, it may not be read, or it has another format.
         """
         try:
             config = reopen(self._directory / "crawl.toml")

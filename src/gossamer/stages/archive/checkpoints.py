@@ -77,10 +77,8 @@ class Checkpoints:
     """The checkpoints of one shard."""
 
     def __init__(self, options: ArchiveOptions, uri: str, shard: int) -> None:
-        """Open the store at `uri` with the options of the archive's store; sends no request yet.
-
-        Raises:
-            ConfigError: the URI or an option is no good.
+        """Open the store at `uri` with the options of the archive's store; sends no request yet. Raises ConfigError:
+        the URI or an option is no good.
         """
         self.place = ObjectStore(replace(options, store=uri))
         """The store, for what all shards share: the crawl's configuration, map and list of forgotten pages."""
@@ -106,10 +104,8 @@ class Checkpoints:
         await self.place.write(f"{self._own}/claim.json", msgspec.json.encode(claim))
 
     async def latest(self) -> SavedCheckpoint | None:
-        """Return the newest checkpoint, or None before the first.
-
-        Raises:
-            StoreError: it cannot be read, or has a file that is none of a crawl.
+        """Return the newest checkpoint, or None before the first. Raises StoreError: it cannot be read, or has a file
+        that is none of a crawl.
         """
         self.saved = await self._read(f"{self._own}/latest.json", SavedCheckpoint)
         if self.saved is not None and (what := _fault(self.saved.parts)):
@@ -118,10 +114,8 @@ class Checkpoints:
         return self.saved
 
     async def send_anew(self, name: str, path: Path, length: int) -> None:
-        """Replace a finished file that the newest checkpoint lists; the next `save` lists its present content.
-
-        Raises:
-            StoreError: the store does not take it.
+        """Replace a finished file that the newest checkpoint lists; the next `save` lists its present content. Raises
+        StoreError: the store does not take it.
         """
         assert self.saved is not None, "there is a checkpoint"
         parts = []

@@ -25,10 +25,8 @@ class Seal(msgspec.Struct, frozen=True):
 
 
 def seal_of(index: Path) -> Seal | None:
-    """Return the recorded checksums of a crawl's index; None if there are none yet.
-
-    Raises:
-        DamagedError: the record cannot be read.
+    """Return the recorded checksums of a crawl's index; None if there are none yet. Raises DamagedError: the record
+    cannot be read.
     """
     path = index.parent / SEAL
     try:

@@ -53,10 +53,8 @@ class TableWriters:
             self._add_table(table)
 
     def add(self, visited: Visited) -> Archived:
-        """Add the attempt's row and its links.
-
-        Raises:
-            OSError: the disk is full; the attempt's rows are kept for the next `cut`.
+        """Add the attempt's row and its links. Raises OSError: the disk is full; the attempt's rows are kept for the
+        next `cut`.
         """
         visited.row.shard = self._shard
         findings = visited.findings

@@ -174,10 +174,8 @@ class Uploads:
 def uploads_of(
     options: ArchiveOptions, journals: Journals, dice: Dice, say: Callable[[str], None]
 ) -> Uploads | None:  # fmt: skip
-    """Return the uploads to the store that the options name, if they name one: only then obstore is imported.
-
-    Raises:
-        ConfigError: obstore is missing, or the options are no good.
+    """Return the uploads to the store that the options name, if they name one: only then obstore is imported. Raises
+    ConfigError: obstore is missing, or the options are no good.
     """
     if not options.store:
         return None
