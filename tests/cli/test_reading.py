@@ -404,3 +404,11 @@ def test_an_import_into_a_file_is_refused(run: Real, tmp_path: Path) -> None:
         2, "", "gossamer: cannot write to made: File exists; name another with -o DIR\n"
     )  # fmt: skip
     assert (tmp_path / "made").read_text() == "mine"
+
+
+def test_robots_of_a_crawl_without_its_warc_files_names_them(run: Real, tmp_path: Path) -> None:
+    [warc] = (tmp_path / "crawl/warc").iterdir()
+    warc.unlink()
+    status, _, err = run("robots", "crawl", "example.org")
+    assert status == 1
+    assert err.startswith(f"gossamer: crawl/warc/{warc.name} is missing")
