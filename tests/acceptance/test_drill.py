@@ -55,7 +55,7 @@ def test_a_crawl_survives_the_loss_of_machines_and_of_its_head(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with SimwebProcess(WEB, tmp_path / "web") as web:
-        once = gossamer(*crawl_of(web, tmp_path / "alone", 1))
+        once = gossamer(*crawl_of(web, tmp_path / "alone", 1), timeout_s=120 + SECONDS / 4)
         assert once.returncode == 0, once.stderr
         options = replace(WEB, port=web.port)
     alone = Harvest(tmp_path / "alone")
