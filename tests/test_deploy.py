@@ -80,6 +80,11 @@ def test_legends_and_annotations_name_labels_that_exist() -> None:
         assert rule["annotations"].keys() == {"summary", "description"}
 
 
+def test_the_dashboard_shows_what_alerts_are_about() -> None:
+    watched = {name for rule in RULES for name in re.findall(r"gossamer_\w+", rule["expr"])}
+    assert watched <= set(re.findall(r"gossamer_\w+", json.dumps(DASHBOARD)))
+
+
 def test_panels_have_a_place_each() -> None:
     panels: list[dict[str, Any]] = DASHBOARD["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)

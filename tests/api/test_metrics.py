@@ -12,8 +12,9 @@ from typing import cast
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gossamer.api.metrics import DNS_WITHIN, fleet_metrics, metrics_of
+from gossamer.api.metrics import ALARMS, DNS_WITHIN, fleet_metrics, metrics_of
 from gossamer.console.service import OWN_SHARE, Service
+from gossamer.engine import watchdogs
 from gossamer.model.counters import Counters
 from tests.api.conftest import Make, Run
 from tests.api.site import Site, star
@@ -83,6 +84,10 @@ def test_every_metric_is_documented_and_every_documented_one_is_exposed(run: Run
     }
     assert names - documented == set(), "exposed, but not documented"
     assert documented - names == set(), "documented, but not exposed"
+    alarms = page.partition("\n## Alarms\n")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `(\w+)`", alarms, re.MULTILINE) == list(ALARMS)
+    raised = re.findall(r'_raise\(\s*"(\w+)"', Path(watchdogs.__file__).read_text())
+    assert set(raised) | {"files"} == set(ALARMS)  # That one is of stopped crawls.
     for name in set(Counters.__struct_fields__) - DNS_WITHIN.keys():
         assert f"{name.removesuffix('_s') + '_seconds' if name in ('dns_s', 'requests_s') else name}_total" in names
 
