@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+from tests.cluster.arrived import take_arrived
 
 from gossamer.cluster.coordination import Coordination, Limits, ShardAnswer
 from gossamer.cluster.exchange import Exchange, ShardRun
@@ -118,22 +119,20 @@ def measure(shards: int, pages: int) -> dict[str, float]:
             sender.commit()
             timed("commit", began)
             _carry(members, timed)
-        traffic = sender.exchange.traffic()
+        channels = list(sender.exchange._outbox.channels.values())  # noqa: SLF001
         new = sum(member.ring.new for member in members)
         for member in members:
             member.store.close()
     test_s = sum(member.ring.test_s for member in members)
     spent["take"] -= test_s
     total = sum(spent.values())
-    sent = traffic["links_sent"]
+    sent = sum(channel.links for channel in channels)
     return {
         "shards": shards,
         "foreign links a page": foreign / pages,
         "sent a page": sent / pages,
-        "bytes a page": traffic["frame_bytes_sent"] / pages,
-        "bytes a link sent": traffic["bytes_sent"] / max(1, sent),
-        "links a batch": sent / max(1, traffic["batches_sent"]),
-        "frames a page": sum(member.exchange.frames_sent for member in members) / pages,
+        "bytes a link sent": sum(channel.bytes for channel in channels) / max(1, sent),
+        "links a batch": sent / max(1, sum(channel.last for channel in channels)),
         "new": new,
         **{f"{name}, us a page": value / pages * 1e6 for name, value in spent.items()},
         "(duplicate test, us a page)": test_s / pages * 1e6,
@@ -156,7 +155,7 @@ def _carry(members: list[Member], timed: object) -> None:
         for to, frame in frames:
             members[to].exchange.take(frame, now)
         for member in members[1:]:
-            member.exchange.take_arrived()
+            take_arrived(member.exchange)
         timed("take", began)
         began = time.process_time()
         for member in members[1:]:

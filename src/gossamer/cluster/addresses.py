@@ -34,7 +34,6 @@ class Addresses:
         self.began = self.client.began
         self.end = self.client.end
         self.leave = self.client.leave
-        self.messages_sent = self.message_bytes_sent = 0
 
     def listen(
         self, opened: Callable[[str, float], None], closed: Callable[[str], None], outgoing: Callable[[], None]
@@ -60,12 +59,7 @@ class Addresses:
         message = Message()
         says = self.client.say(to, message, now)
         says |= self.server.say(to, message, now)
-        if not says:
-            return b""
-        data = encode_message(message)
-        self.messages_sent += 1
-        self.message_bytes_sent += len(data)
-        return data
+        return encode_message(message) if says else b""
 
     def take(self, sender: int, data: bytes, now: float, opening: int) -> None:
         """Handle a shard's message; `opening` is ours."""
@@ -85,19 +79,6 @@ class Addresses:
         self.client.tick(now)
         self._own(now)
         self.server.tick(now)
-
-    def facts(self) -> dict[str, int]:
-        """Return counts, for people."""
-        return {
-            "borrowed": self.client.count("held"),
-            "wanted": self.client.count("wanted"),
-            "lent": self.server.addresses_leased,
-            "contended": self.server.addresses_waited_for,
-            "messages_sent": self.messages_sent,
-            "message_bytes_sent": self.message_bytes_sent,
-            "loans_made": self.server.loans_made,
-            "recalls_made": self.server.recalls_made,
-        }
 
     def _own(self, now: float) -> None:
         """Exchange messages between the two sides of this shard."""

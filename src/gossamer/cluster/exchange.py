@@ -120,7 +120,6 @@ class Exchange:
         """Called when there is something to send."""
         self.activity = 0
         """Grows with each input from other shards that can create work."""
-        self.frames_sent = self.frame_bytes_sent = self.links_taken = 0
 
     def attach(self, ring: LinkReceiver, relieve: Callable[[], Awaitable[None]]) -> None:
         """Connect the ring that gets the links; `relieve` commits an epoch that is full."""
@@ -271,10 +270,7 @@ class Exchange:
             self.addresses.tick(now)
         for to in self._others():
             for frame in self._frames(to, now):
-                data = encode(frame)
-                self.frames_sent += 1
-                self.frame_bytes_sent += len(data)
-                yield to, data
+                yield to, encode(frame)
 
     def take(self, data: bytes, now: float) -> None:
         """Process a frame. Batches without room, duplicates and late ones are dropped; the sender repeats them."""
@@ -352,19 +348,6 @@ class Exchange:
     def last_taken(self) -> dict[int, tuple[int, int]]:
         """Return, per sender, incarnation and number of the last batch in a commit."""
         return self._inbox.newest()
-
-    def traffic(self) -> dict[str, int]:
-        """Return counts of sent and waiting data, for display."""
-        channels = self._outbox.channels.values()
-        return {
-            "links_sent": sum(channel.links for channel in channels),
-            "bytes_sent": sum(channel.bytes for channel in channels),
-            "batches_sent": sum(channel.last for channel in channels),
-            "batches_waiting": sum(max(0, channel.last - channel.first + 1) for channel in channels),
-            "links_taken": self.links_taken,
-            "frames_sent": self.frames_sent,
-            "frame_bytes_sent": self.frame_bytes_sent,
-        }
 
     # ---- inside: sending
 
@@ -447,7 +430,6 @@ class Exchange:
     def _take_links(self, batch: Batch, ring: LinkReceiver) -> None:
         """Discover links. Those to partitions that have moved away, or not arrived yet, are sent on, perhaps again."""
         links = links_of(batch, self._namer.names([url for run in batch.runs for url in run.urls]))
-        self.links_taken += len(links)
         for link in links:
             if not self.has(link.url):
                 self._send(link)

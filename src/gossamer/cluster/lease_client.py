@@ -193,10 +193,6 @@ class LeaseClient:
                 for address in self._of_owner.get(shard, ()):
                     self._close(address, self._borrowed[address])
 
-    def count(self, state: str) -> int:
-        """Return how many addresses are in a state."""
-        return sum(one.state == state for one in self._borrowed.values())
-
     def _on_grant(self, address: str, ticket: int, delay_until: float, usable: bool) -> None:
         borrowed = self._borrowed.get(address)
         if borrowed is None or borrowed.ticket != ticket:

@@ -107,7 +107,7 @@ class LeaseServer:
         then under a lease of the previous process that its borrower has lost or dropped since.
         """
         self.on_outgoing: Callable[[], None] = lambda: None
-        self.loans_made = self.recalls_made = 0
+        self.loans_made = 0
 
     @property
     def addresses_leased(self) -> int:
@@ -135,7 +135,6 @@ class LeaseServer:
             if lease.holder == to and turn_over and now - lease.recalled_at >= AGAIN_S:
                 message.recalls.append((address, lease.ticket))
                 lease.recalled_at = now
-                self.recalls_made += 1
         message.returned = borrower.returned
         borrower.returned = []
         says = borrower.owed or bool(message.grants or message.returned or message.recalls)
