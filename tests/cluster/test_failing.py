@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gossamer.api import ClusterCrawler, cluster
+from gossamer.api import ClusterCrawler, cluster, engine
 from gossamer.assembly.mapping import map_in
 from gossamer.cluster import coordination, shard_process
 from gossamer.cluster.coordination import Look, ShardAnswer
@@ -27,6 +27,7 @@ from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.shard_process import ShardProcess, start_of
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.model.errors import CrawlFailedError
 from gossamer.model.verbs import ScaleCrawl
 from gossamer.world.clock import WallClock
 from tests.cluster.crawls import config_of
@@ -47,14 +48,21 @@ MEMBER = """
 import io, json, os, sys, types
 line = sys.stdin.buffer.readline()
 job = json.loads(line)
-if os.path.exists(os.path.join(os.path.dirname(job["directory"]), "dies-on-" + job["node"])):
+fault = os.path.join(os.path.dirname(job["directory"]), "%s-on-" + job["node"])
+if os.path.exists(fault % "dies"):
     os.kill(os.getpid(), 9)
 from gossamer.api import member
+if os.path.exists(fault % "errs") and job["shard"] == 1:
+    async def err(*_):
+        raise ValueError("seven")
+    member.ClusterMember._serve = err
 sys.stdin = types.SimpleNamespace(buffer=io.BytesIO(line))
 member.LOCK_S_MAX = 0.5
 member.main()
 """
-"""A shard's process that waits briefly for its lock, and dies at once on a machine of which a file says so."""
+"""A shard's process that waits briefly for its lock. On a machine of which a file says so it dies at once, or shard 1
+has an internal error.
+"""
 
 
 class Machines(Coordinator):
@@ -133,6 +141,10 @@ class Fault:
         """Have its processes die as soon as they begin."""
         (self._machines / "dies-on-m1").touch()
 
+    def err(self) -> None:
+        """Have the shard end with an internal error each time that it has begun."""
+        (self._machines / "errs-on-m1").touch()
+
     def fail(self) -> None:
         """Fill what is below its file system: writes to blocks of the disk that are new end with EIO."""
         with (self._machines.parent / "below/ballast").open("wb", buffering=0) as file, suppress(OSError):
@@ -180,7 +192,10 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def crawl_with(
-    happens: Callable[[ClusterCrawler, Machines], Awaitable[None]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    happens: Callable[[ClusterCrawler, Machines], Awaitable[None]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *sets: str,
 ) -> list[str]:
     """Crawl with two shards, and let something happen when the second has a checkpoint; return all notes."""
     _, web = undisturbed(WEB, tmp_path / "calm")
@@ -208,7 +223,7 @@ def crawl_with(
         config = config_of(
             served, tmp_path / "crawl", 2, f"state.checkpoint_uri='file://{tmp_path}/checkpoints'",
             "state.checkpoint_s=1", f"cluster.work_directory='{tmp_path}/machines'", "cluster.address='10.0.0.1:9'",
-            "cluster.tenure_s=10", "cluster.round_s=0.1", *SLOW,
+            "cluster.tenure_s=10", "cluster.round_s=0.1", *SLOW, *sets,
         )  # fmt: skip
 
         async def run() -> str:
@@ -238,22 +253,28 @@ def test_a_damaged_store_is_restored_from_the_checkpoint(
     notes = "\n".join(crawl_with(fault.strike("damage"), tmp_path, monkeypatch))
     assert "it continues from its last checkpoint" in notes
     assert LOST in notes
-    assert "goes on elsewhere" not in notes
+    assert "it goes on elsewhere from" not in notes
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "sets", "says"),
     [
-        ("lock", "state/shard-1 is held by an earlier process of the shard, which does not end; it goes on elsewhere"),
-        ("die", "its process died of SIGKILL, for the 6th time without progress; it goes on elsewhere"),
+        ("lock", (), "state/shard-1 is held by an earlier process of the shard, which does not end"),
+        ("die", ("cluster.placement='pack'",), "its process died of SIGKILL, for the 6th time"),
+        (
+            "err",
+            ("cluster.rebalance=false",),
+            "its process ended: internal error: ValueError: seven (logs/critical.log says more), for the 6th time",
+        ),
     ],
 )
 @pytest.mark.long
 def test_a_shard_that_cannot_run_goes_on_elsewhere(
-    fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, says: str
+    fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, sets: tuple[str, ...], says: str
 ) -> None:
-    notes = "\n".join(crawl_with(fault.strike(name), tmp_path, monkeypatch))
-    assert says in notes
+    notes = "\n".join(crawl_with(fault.strike(name), tmp_path, monkeypatch, *sets))
+    [lost] = [one for one in notes.splitlines() if "it goes on elsewhere from its last checkpoint" in one]
+    assert says in lost
     assert LOST in notes
 
 
@@ -287,3 +308,28 @@ def test_a_crawl_is_scaled_while_a_machine_is_silent(tmp_path: Path, monkeypatch
     divided = map_in(tmp_path / "crawl")
     assert divided is not None
     assert set(divided.owners) == {0, 1, 2}
+
+
+@pytest.mark.long
+@pytest.mark.promise(
+    "Several shards", "An internal error of one shard ends it alone: the others go on, and the crawl then says why."
+)
+def test_an_internal_error_on_one_machine_ends_its_shard_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`resume` finishes what it left, once the error is mended."""
+    _, web = undisturbed(WEB, tmp_path / "calm")
+    monkeypatch.setattr(engine, "MEMBER", ("-c", MEMBER))
+    monkeypatch.setattr(coordination, "FAILING_S", 2.0)
+    monkeypatch.setattr(shard_process, "AGAIN_S", 1.0)
+    fault = tmp_path / "errs-on-here"
+    fault.touch()
+    with SimwebProcess(web, tmp_path / "web") as served:
+        crawler = ClusterCrawler([], output=tmp_path / "crawl", config=config_of(served, tmp_path / "crawl", 2))
+        with pytest.raises(CrawlFailedError, match=r"^shard 1: its process ended: internal error: ValueError: seven "):
+            asyncio.run(asyncio.wait_for(crawler.run(), 100))
+        done = len(Harvest(tmp_path / "crawl").rows)
+        assert crawler.status()["state"] == "failed"
+        fault.unlink()
+        assert asyncio.run(asyncio.wait_for(ClusterCrawler.resume(tmp_path / "crawl").run(), 100)) == "finished"
+    found = Harvest(tmp_path / "crawl")
+    assert differences(found, Harvest(tmp_path / "calm/crawl")) == []
+    assert 0 < done < len(found.rows)

@@ -54,6 +54,12 @@ async def main():
         line.send(said.LAST_WORDS, 0, b"the disk is full" if way == "full" else b"the disk fails")
         await line.flush()
         os._exit(said.TROUBLE)
+    if way == "crash":
+        line.send(said.LAST_WORDS, 0, b"internal error: ValueError: 7")
+        await line.flush()
+        os._exit(said.CRASHED)
+    if way == "status 1":
+        os._exit(1)
     if way.startswith("signal "):
         os.kill(os.getpid(), int(way.split()[1]))
     if way == "hang":
@@ -78,11 +84,7 @@ asyncio.run(main())
 
 
 def keeper_of(
-    tmp_path: Path,
-    *ways: str,
-    carry: Callable[[int, bytes], Awaitable[bool]] | None = None,
-    silent_s_max: float = 60.0,
-    is_lone: bool = False,
+    tmp_path: Path, *ways: str, carry: Callable[[int, bytes], Awaitable[bool]] | None = None, silent_s_max: float = 60.0
 ) -> ShardProcess:
     ShardSlots(tmp_path).close()
 
@@ -93,7 +95,7 @@ def keeper_of(
         return False
 
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    start = ShardStart([sys.executable, "-c", CHILD], job, environment, tmp_path, 0.3, silent_s_max, is_lone)
+    start = ShardStart([sys.executable, "-c", CHILD], job, environment, tmp_path, 0.3, silent_s_max)
     return ShardProcess(start, carry or nowhere, WallClock())
 
 
@@ -176,7 +178,7 @@ def test_a_process_that_cannot_be_killed_is_left_behind(tmp_path: Path, monkeypa
         await until_answered(keeper)
         assert hung.poll() is None
         why = "its process does not end although it was killed: its disk hangs"
-        assert keeper.notes[0] == f"{why}; it is started again every 0 s, and the other shards go on"
+        assert keeper.notes[0] == f"{why}; it is started again after 0 s, and the other shards go on"
         await keeper.ask({"verb": "end"}, 5.0)
         await keeping
         os.kill(hung.pid, 9)
@@ -198,9 +200,14 @@ def test_a_process_may_take_long_to_start(tmp_path: Path) -> None:
 
 @pytest.mark.heavy
 def test_deaths_without_progress_end_and_those_with_progress_do_not(tmp_path: Path) -> None:
-    keeper = keeper_of(tmp_path, "signal 6", is_lone=True)
-    asyncio.run(keeper.run())
-    assert (keeper.state, keeper.deaths) == ("failed", RESTARTS_MAX + 1)
+    given_up = keeper_of(tmp_path, "signal 6")
+
+    async def run() -> None:
+        await given_up.look(1, "node", Look(orders=Orders(), gives_up=True), 5.0)
+        await given_up.run()
+
+    asyncio.run(run())
+    assert (given_up.state, given_up.deaths) == ("failed", RESTARTS_MAX + 1)
     (tmp_path / "other").mkdir()
     lasting = keeper_of(tmp_path / "other", *["commit signal 6"] * (RESTARTS_MAX + 3), "end")
     asyncio.run(lasting.run())
@@ -216,6 +223,12 @@ def test_deaths_without_progress_end_and_those_with_progress_do_not(tmp_path: Pa
     [
         (["signal 6"] * (RESTARTS_MAX + 1), "its process died of SIGABRT, for the 6th time without progress"),
         (["trouble"], "the disk fails"),
+        # Its commits have pages that it gave up: they are no progress.
+        (
+            ["commit crash"] * (RESTARTS_MAX + 1),
+            "its process ended: internal error: ValueError: 7, for the 6th time without progress",
+        ),
+        (["status 1"] * (RESTARTS_MAX + 1), "its process ended with status 1, for the 6th time without progress"),
         (["no program"], "its process cannot be started ([Errno 2] No such file or directory: 'no program')"),
     ],
 )  # fmt: skip
@@ -262,7 +275,7 @@ def test_a_shard_whose_disk_is_full_is_started_again_until_there_is_room(
     keeper = keeper_of(tmp_path, *["full"] * (RESTARTS_MAX + 3), "end")
     asyncio.run(keeper.run())
     assert (keeper.state, keeper.failure, keeper.deaths) == ("done", "", 0)
-    assert list(keeper.notes) == ["the disk is full; it is started again every 0 s, and the other shards go on"]
+    assert list(keeper.notes) == ["the disk is full; it is started again after 0 s, and the other shards go on"]
 
 
 def test_a_crawl_can_be_stopped_while_a_shard_waits_for_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,8 +77,9 @@ def test_a_machine_gets_no_more_shards_than_it_has_room_for() -> None:
         {"NodeID": "gone", "Alive": False, "Resources": {"CPU": 4.0, "memory": 32e9}},
         {"NodeID": "here", "Alive": True, "Resources": {"CPU": 4.0, "memory": 9e9}},
     ]
-    assert room_on(nodes, needs) == {"head": 0, "here": 2}
-    assert room_on(nodes, needs | {"crawler": 0.0}) == room_on(nodes, needs)  # None of it is needed.
+    assert room_on(nodes, needs, 8) == {"head": 0, "here": 2}
+    assert room_on(nodes, needs, 1) == {"head": 0, "here": 1}
+    assert room_on(nodes, needs | {"crawler": 0.0}, 8) == room_on(nodes, needs, 8)  # None of it is needed.
 
 
 class Crawl:
@@ -100,7 +101,8 @@ class Crawl:
         for name, said in states.items():
             shard = int(name[1:])
             state, _, holder = said.partition("@")
-            report = ShardReport(shard=shard, opening=1, passive=False, activity=1) if state == "running" else None
+            holder, _, activity = holder.partition(" ")
+            report = ShardReport(shard, 1, passive=False, activity=int(activity or 1)) if state == "running" else None
             node = holder.partition("/")[0]
             held = {"holder": holder, "renews": state == "running", "saves": self.saves}
             if state == "failing":
@@ -208,9 +210,30 @@ def test_a_shard_that_fails_where_it_ran_or_began_or_on_all_machines_ends_the_cr
     assert crawl.coordination.kept.end == "stopped"
 
 
-def test_a_shard_that_fails_for_some_time_goes_on_elsewhere_and_its_machine_is_avoided() -> None:
+def test_a_crawl_on_one_machine_gives_up_when_only_a_failing_shard_has_work() -> None:
+    """Not sooner: what others can fetch is fetched. With other machines it waits for them."""
     crawl = Crawl()
     coordination = crawl.coordination
+    coordination.spreading = None
+    coordination.room = {}
+    for number in range(3 * int(FAILING_S / ROUND_S)):
+        crawl.take(s0=f"running@a/0 {number}", s1="failing@a/2")
+    for still in range(int(FAILING_S / ROUND_S)):
+        assert (still, coordination.look(1).gives_up) == (still, False)
+        crawl.take(s0="running@a/0", s1="failing@a/2")
+    crawl.take(s0="running@a/0", s1="failing@a/2")
+    assert [coordination.look(shard).gives_up for shard in (0, 1)] == [False, True]
+    coordination.room = {"a": 9}
+    crawl.take(s0="running@a/0", s1="failing@a/2")
+    assert not coordination.look(1).gives_up
+
+
+@pytest.mark.parametrize("spreads", [True, False])
+def test_a_shard_that_fails_for_some_time_goes_on_elsewhere_and_its_machine_is_avoided(spreads: bool) -> None:
+    crawl = Crawl()
+    coordination = crawl.coordination
+    if not spreads:  # Another placement, or `cluster.rebalance = false`.
+        coordination.spreading = None
     crawl.take(s0="running@a/0", s1="running@a/1")
     rounds = int(FAILING_S / ROUND_S)
     for number in range(rounds):
@@ -229,7 +252,7 @@ def test_a_shard_that_fails_for_some_time_goes_on_elsewhere_and_its_machine_is_a
     crawl.now += AVOID_S
     for _ in range(ROUNDS_MIN):
         crawl.take(s0="running@b/0", s1="running@b/3")
-    assert coordination.leaving == {1: "a"}
+    assert coordination.leaving == ({1: "a"} if spreads else {})
 
 
 def test_a_shard_that_fails_is_shown_with_its_reason_until_it_runs() -> None:

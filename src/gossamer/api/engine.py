@@ -88,6 +88,7 @@ def plan_of(
         balances=balances,
         needs=cluster.ray_resources,
         moves=moves,
+        machine_shards_max=1 if cluster.placement == "strict_spread" else cluster.workers,
     )
 
 

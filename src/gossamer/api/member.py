@@ -1,9 +1,10 @@
 """Member: one shard of several, in a separate process, under a `ShardProcess`.
 
 `python -m gossamer.api.member` reads its job on standard input. It exits with 0 when the coordinator has ended the
-crawl and everything is saved, with 2 after a mistake of the operator, with 1 after an internal error, with
-`TROUBLE` when its machine, one of several, cannot run it now, with `DAMAGED` when its next start must restore its
-state, and with `TENURE_LOST` when its lease of the shard expires: another process may have the shard by then.
+crawl and everything is saved, with 2 after a mistake of the operator, with 1 after another failure that ends the crawl,
+with `TROUBLE` when its machine, one of several, cannot run it now, with `DAMAGED` when its next start must restore its
+state, with `CRASHED` after an internal error, and with `TENURE_LOST` when its lease of the shard expires: another
+process may have the shard by then.
 """
 
 import asyncio
@@ -247,8 +248,11 @@ async def _crawl(job: ShardJob) -> int:
     except Exception as error:  # noqa: BLE001 - sent to the parent
         line.send(said.LAST_WORDS, 0, _log_error(error, Path(job.directory)).encode())
         await line.flush()
-        is_trouble = isinstance(error, OSError) and error.errno in TROUBLES
-        return said.TROUBLE if is_trouble and job.node != HERE else FAILED
+        if isinstance(error, CrawlFailedError):
+            return FAILED
+        if isinstance(error, OSError) and error.errno in TROUBLES:
+            return said.TROUBLE if job.node != HERE else FAILED
+        return said.CRASHED
     return 0
 
 
@@ -257,13 +261,12 @@ def _log_error(error: Exception, directory: Path) -> str:
     is_component = isinstance(error, ComponentFailedError)
     if isinstance(error, CrawlFailedError) and not is_component:
         return str(error)
-    line = f"{type(error).__name__}: {error}"
     if isinstance(error, OSError) and error.errno in TROUBLES:
         return str(error.strerror) if error.errno == errno.EBUSY else unwritable(error, directory)
     log_crash(error, directory)
     if is_component:
         return str(error)
-    return f"internal error: {line}; the state is saved, logs/critical.log says more"
+    return f"internal error: {type(error).__name__}: {error} (logs/critical.log says more)"
 
 
 if __name__ == "__main__":

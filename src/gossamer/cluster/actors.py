@@ -157,7 +157,7 @@ class CoordinatorActor(Coordinator):
         while True:
             with suppress(ray.exceptions.RayError, RuntimeError):
                 nodes = await asyncio.to_thread(ray.nodes)
-                self.coordination.room = room_on(nodes, self._plan.needs)
+                self.coordination.room = room_on(nodes, self._plan.needs, self._plan.machine_shards_max)
                 there = {machine for machine, room in self.coordination.room.items() if room}
                 addresses = {str(node["NodeID"]): str(node["NodeManagerAddress"]) for node in nodes}
                 self.coordination.addresses = {one: at for one, at in addresses.items() if one in there}

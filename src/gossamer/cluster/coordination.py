@@ -151,6 +151,8 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     """Whether to abandon requests in flight."""
     secure: bool = False
     """Whether to make a checkpoint, because the crawl seems to be over and the loss of a machine must cost nothing."""
+    gives_up: bool = False
+    """Whether a shard that fails is not started again: it is all that the crawl waits for."""
 
 
 @decodable
@@ -236,6 +238,10 @@ class Coordination:
         self._ran_on: dict[int, str] = {}
         """The machine on which each shard ran last."""
         self._securing = False
+        self._gives_up = False
+        """Whether the crawl waits for failing shards alone."""
+        self._done: dict[int, tuple[int, int, int]] = {}
+        self._still_since = now
         self._is_scope_final = False
         self.wants_seeds = False
         """Whether few hosts are left, and more seeds may be requested."""
@@ -267,7 +273,10 @@ class Coordination:
         answer = self.seen.get(shard)
         known = answer.report.serial if answer is not None and answer.report is not None else 0
         orders = self.moves.orders(shard, orders, known)
-        return Look(orders=orders, granted=self._granted.get(shard), hurried=kept.hurried, secure=self._securing)
+        return Look(
+            orders=orders, granted=self._granted.get(shard), hurried=kept.hurried, secure=self._securing,
+            gives_up=self._gives_up and shard in self._failing,
+        )  # fmt: skip
 
     def took(self, answers: Sequence[ShardAnswer], now: float) -> None:
         """Process a round's answers, from all shards or those that answered."""
@@ -283,12 +292,14 @@ class Coordination:
         self._is_scope_final = self._scope_final.take_round(reports) and not self.moves.is_moving
         self.moves.take_round(reports, begins=not self.kept.end)
         self._even(reports, now)
+        self._check_arrivals()
         if self.spreading is not None:
             self._spread(self.spreading, is_calm=len(reports) == self.shards and all(one.saves for one in answers))
         if self._quotas is not None:
             for report in reports:
                 self._quota[report.shard] = self._quotas.order(report)
             self.kept.shares = self._quotas.shares
+        self._gives_up = self._awaits_failing(reports)
         if self.is_over and all(one.state == "done" for one in self.seen.values()):
             self.kept.closed = True
         if msgspec.msgpack.encode(self.kept) != before:
@@ -458,7 +469,7 @@ class Coordination:
         """
         shard = answer.shard
         here = answer.node
-        if self.kept.end or self.spreading is None:
+        if self.kept.end:
             return False
         if answer.state == "failing":
             gives_up = self._now - self._failing[shard] >= FAILING_S
@@ -470,6 +481,16 @@ class Coordination:
             if others := [machine for machine, room in self._usable().items() if held[machine] < room]:
                 self.leaving[shard] = min(others, key=lambda machine: (held[machine], machine))
         return shard in self.leaving
+
+    def _awaits_failing(self, reports: Sequence[ShardReport]) -> bool:
+        """Say whether a shard fails, there are no machines that it could go to, and the others have done nothing for
+        some time: they have no work, or only hosts whose addresses it leases.
+        """
+        done = {report.shard: (report.activity, report.pages, report.pages_under_way) for report in reports}
+        if done != self._done or not self._failing or self.room or self.kept.paused:
+            self._done = done
+            self._still_since = self._now
+        return self._now - self._still_since >= FAILING_S
 
     def _usable(self) -> dict[str, int]:
         """Return for how many shards each machine has room, without those that are avoided."""
@@ -572,7 +593,6 @@ class Coordination:
     def _spread(self, spreading: Spreading, *, is_calm: bool) -> None:
         """Move a shard from the machine with most shards to one that has fewer, if nothing else changes and all run."""
         kept = self.kept
-        self._check_arrivals()
         if not is_calm or self.leaving or kept.end or kept.paused or kept.held or self.moves.is_moving:
             spreading.forget()
             return

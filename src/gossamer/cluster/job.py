@@ -123,6 +123,8 @@ class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What Ray reserves for a shard."""
     moves: bool = False
     """Whether shards move automatically to machines that have fewer."""
+    machine_shards_max: int = 1_024
+    """Shards that a machine may get."""
     version: str = __version__
     """Version of Gossamer that runs the crawl."""
     former: dict[int, str] = {}

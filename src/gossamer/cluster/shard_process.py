@@ -23,7 +23,7 @@ from typing import Literal, Self, cast
 import msgspec
 
 from gossamer.cluster.coordination import Look, ShardAnswer
-from gossamer.cluster.job import HERE, ClusterPlan, ShardJob, encode
+from gossamer.cluster.job import ClusterPlan, ShardJob, encode
 from gossamer.state import slots
 from gossamer.world.allocators import FRUGAL
 from gossamer.world.clock import Clock
@@ -38,10 +38,16 @@ TROUBLE = 76
 process has its directory. It is started again until it can."""
 DAMAGED = 77
 """Exit status of a shard whose state is damaged: the next start restores it from its checkpoint."""
+CRASHED = 78
+"""Exit status of a shard after an internal error."""
 AGAIN_S = 10.0
-"""Interval of starts of a shard that fails."""
+"""Time until the next start of a shard that its machine cannot run. Of one that dies it doubles with each death."""
+AGAIN_S_MAX = 3_600.0
 RESTARTS_MAX = 5
-"""Restarts in a row without a new commit; one more and the shard fails."""
+"""Restarts in a row without progress; one more and the shard fails."""
+CALM_S = 600.0
+"""Time after its start within which a shard with an internal error made no progress: pages that it gave up are in its
+commits, and another life would give up more."""
 UNKILLABLE_S = 10.0
 """Time after which a killed process counts as ended: it hangs in the system, and cannot go on before it dies."""
 NOTES_HELD_MAX = 100
@@ -69,8 +75,6 @@ class ShardStart(msgspec.Struct, frozen=True):
     process_s_max: float
     silent_s_max: float = math.inf
     """Time without an answer after which the process is killed: longer than the lease without which it must end."""
-    is_lone: bool = False
-    """Whether there is no other machine: a shard that dies again and again ends the crawl."""
 
 
 def start_of(plan: ClusterPlan, shard: int, node: str) -> ShardStart:
@@ -101,7 +105,6 @@ def start_of(plan: ClusterPlan, shard: int, node: str) -> ShardStart:
         slots=plan.state_on(node, shard),
         process_s_max=plan.process_s_max,
         silent_s_max=plan.tenure_s + plan.answer_s_max,
-        is_lone=node == HERE,
     )
 
 
@@ -116,8 +119,9 @@ class ShardProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._asked: dict[int, asyncio.Future[dict[str, object]]] = {}
         self._number = 0
-        self._is_ending = False
-        """Whether the whole crawl has ended."""
+        self._over = asyncio.Event()
+        """Whether the shard is not started again: the crawl has ended, or waits for this shard alone."""
+        self._is_given_up = False
         self._has_spoken = False
         """Whether the process has sent a message: its start may take long on a busy machine."""
         self._silent_since: float | None = None
@@ -145,6 +149,7 @@ class ShardProcess:
         """Run the shard until it is done, has failed, or was refused. A cancellation ends the process too."""
         committed = 0
         fruitless = 0
+        again_s = AGAIN_S
         try:
             while True:
                 self._last_words = (False, "")
@@ -157,27 +162,26 @@ class ShardProcess:
                         return
                     if -status in slots.CONTENT_DEATHS or overran:
                         slots.accuse(self._start.slots, since)
-                    is_fruitless = slots.progress(self._start.slots) <= committed
+                    is_short = status == CRASHED and self._clock.now() - since < CALM_S
+                    is_fruitless = is_short or slots.progress(self._start.slots) <= committed
                 except OSError as error:
                     status = TROUBLE
                     self._last_words = (False, f"its process cannot be started ({error})")
                 if status == TROUBLE:
-                    if await self._wait(self._last_words[1]):
+                    if await self._wait(self._last_words[1], AGAIN_S):
                         continue
                     return
                 self.deaths += 1
                 fruitless = min(fruitless, RESTARTS_MAX) + 1 if is_fruitless else 1
                 how = f"its process {self._how(status, overran=overran)}"
                 if fruitless <= RESTARTS_MAX:
+                    again_s = AGAIN_S
                     last = "commit" if status != DAMAGED else "checkpoint"
                     self.notes.append(f"{how}; it continues from its last {last}")
                     continue
-                how += f", for the {fruitless}th time without progress"
-                if self._start.is_lone:
-                    self.state = "failed"
-                    self.failure = how
-                if self._start.is_lone or not await self._wait(how):
+                if not await self._wait(f"{how}, for the {fruitless}th time without progress", again_s):
                     return
+                again_s = min(2 * again_s, AGAIN_S_MAX)
         finally:
             for task in self._carriers.values():
                 task.cancel()
@@ -205,7 +209,11 @@ class ShardProcess:
         """Return the shard's answer to a round's question, or an answer by its parent."""
         state = self.state
         answer = None
-        self._is_ending = bool(question.orders.end)
+        self._is_given_up = question.gives_up
+        if question.orders.end or question.gives_up:
+            self._over.set()
+        else:
+            self._over.clear()
         if state not in ("done", "failed", "refused"):
             answer = await self.ask({"verb": LOOK, "look": msgspec.to_builtins(question)}, limit_s)
         notes = [self.notes.popleft() for _ in range(len(self.notes))]
@@ -283,17 +291,16 @@ class ShardProcess:
             return TROUBLE, False, since
         return process.returncode, overran and process.returncode == -signal.SIGKILL, since
 
-    async def _wait(self, why: str) -> bool:
-        """Wait before the next start, and note why, once. False: the crawl ends, and the last commit is all it has."""
-        if self._is_ending:
-            self.state = "done"
-            return False
-        if why != self.failure:
-            self.notes.append(f"{why}; it is started again every {AGAIN_S:.0f} s, and the other shards go on")
+    async def _wait(self, why: str, again_s: float) -> bool:
+        """Wait before the next start, and note why, once. False: there is none, and the last commit is all it has."""
+        if why != self.failure and not self._over.is_set():
+            self.notes.append(f"{why}; it is started again after {again_s:.0f} s, and the other shards go on")
         self.failure = why
         self.state = "failing"
-        await asyncio.sleep(AGAIN_S)
-        return True
+        is_over = await wait_at_most(again_s, self._over.wait())
+        if is_over:
+            self.state = "failed" if self._is_given_up else "done"
+        return not is_over
 
     def _is_silent(self, more_s: float = 0.0) -> bool:
         """Say whether the process has left questions unanswered for too long."""
@@ -306,19 +313,17 @@ class ShardProcess:
             return "hung in a page and was ended"
         if self._is_silent():
             return f"did not answer for {self._start.silent_s_max:.0f} s and was ended"
-        return slots.death(status) if status != DAMAGED else f"ended: {self._last_words[1]}"
+        return f"ended: {self._last_words[1]}" if status in (DAMAGED, CRASHED) else slots.death(status)
 
     def _conclude(self, status: int) -> bool:
         refused, why = self._last_words
-        if status not in (0, 1, 2):
-            return False
         if status == 0:
             self.state = "done"
             self.failure = ""
-        else:
+        elif status in (1, 2) and why:
             self.state = "refused" if refused else "failed"
-            self.failure = why or slots.death(status)
-        return True
+            self.failure = why
+        return self.state in ("done", "refused", "failed")
 
     async def _listen(self, line: FrameLine) -> None:
         while (message := await line.receive()) is not None:
