@@ -83,8 +83,17 @@ def test_a_head_whose_machine_refuses_is_given_up_in_seconds(tmp_path: Path, run
 
 def test_a_head_that_listens_is_not_given_up(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "REFUSAL_S", 0.01)
-    with socket.create_server(("127.0.0.1", 0)) as head, pytest.raises(TimeoutError):
-        run(asyncio.wait_for(crawler_in(tmp_path / "crawl", head.getsockname()[1])._watch_head(), 0.5))
+    with socket.create_server(("127.0.0.1", 0)) as head:
+        crawler = crawler_in(tmp_path / "crawl", head.getsockname()[1])
+        with pytest.raises(TimeoutError):
+            run(asyncio.wait_for(crawler._watch_head(), 0.5))
+    silent = ConnectionError("it does not answer")
+    crawler._require_patience(silent, cluster.COORDINATOR_S, began=True)  # It may take long to start a coordinator.
+    with pytest.raises(HeadLostError):
+        crawler._require_patience(silent, cluster.COORDINATOR_S + 0.1, began=True)
+    crawler._reached_at -= cluster.HEAD_S + 60.0
+    with pytest.raises(HeadLostError):
+        crawler._require_patience(silent, cluster.HEAD_S + 0.1, began=True)
 
 
 def test_a_crawl_that_is_resumed_waits_for_the_head_until_it_is_stopped(tmp_path: Path, run: Run) -> None:

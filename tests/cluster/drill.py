@@ -38,7 +38,7 @@ SYSTEM = {
     "gcs_rpc_server_reconnect_timeout_s": 10, "raylet_liveness_self_check_interval_ms": 2_000,
 }  # fmt: skip
 """What docs/how-to/cluster.md has the head set."""
-LIMIT_S = 300.0
+LIMIT_S = 600.0
 """After which a crawl that does not move is stuck."""
 START_S = 450.0
 """After which a machine that starts is stuck: its Ray may have to try again on a busy machine."""

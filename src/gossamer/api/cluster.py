@@ -61,7 +61,9 @@ LOOK_S = 0.25
 DEAD_S = 20.0
 """Time for which Ray must report the coordinator as dead before it is given up; Ray restarts it whenever it can."""
 HEAD_S = 15.0
-"""Time without an answer after which the head of a cluster is given up: Ray restarts a coordinator in less."""
+"""Time without an answer, or a connection, after which the head of a cluster is given up."""
+COORDINATOR_S = 60.0
+"""Time within which the head, where it accepts connections, restarts a coordinator, on a busy machine too."""
 HEAD_LOOK_S = 1.0
 """Interval of attempts to reach the head of a cluster that was lost."""
 REFUSAL_S = 0.5
@@ -110,6 +112,8 @@ class ClusterCrawler(BaseCrawler):
         self._begun: ClusterPlan | None = None
         """The plan by which the first shards were started."""
         self._is_head_lost = False
+        self._reached_at = 0.0
+        """When the head last accepted a connection."""
         self._is_placed = False
         self._starts_by = 0.0
         """Whether all shards have answered from a machine, and the time by which they must."""
@@ -379,11 +383,13 @@ class ClusterCrawler(BaseCrawler):
 
     def _require_patience(self, error: ConnectionError, age_s: float, *, began: bool) -> None:
         """Raise CrawlFailedError when the coordinator, silent for `age_s`, is given up."""
-        is_lost = began and bool(self._cluster.address)
-        dead_s = DEAD_S if isinstance(error, ConnectionAbortedError) else self.config.cluster.start_s_max
-        if age_s <= (HEAD_S if is_lost else dead_s):
+        on_cluster = began and bool(self._cluster.address)
+        limit_s = DEAD_S if isinstance(error, ConnectionAbortedError) else self.config.cluster.start_s_max
+        if on_cluster:
+            limit_s = COORDINATOR_S if WallClock().now() - self._reached_at <= HEAD_S else HEAD_S
+        if age_s <= limit_s:
             return
-        if is_lost:
+        if on_cluster:
             raise self._lose_head() from error
         asks = "; has every machine the same RAY_AUTH_MODE?" if self._cluster.address else ""
         how = "come back" if began else f"begin{asks}"
@@ -396,6 +402,7 @@ class ClusterCrawler(BaseCrawler):
             await asyncio.sleep(REFUSAL_S)
             try:
                 await asyncio.to_thread(reach, self._cluster.address)
+                self._reached_at = WallClock().now()
                 refusals = 0
             except (OSError, ValueError) as error:
                 refusals = refusals + 1 if isinstance(error, ConnectionRefusedError) else 0
