@@ -196,8 +196,9 @@ def crawl_with(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     *sets: str,
+    shards: int = 2,
 ) -> list[str]:
-    """Crawl with two shards, and let something happen when the second has a checkpoint; return all notes."""
+    """Crawl with a shard on each machine, and let something happen when the second has a checkpoint; return all notes."""
     _, web = undisturbed(WEB, tmp_path / "calm")
     started: list[Machines] = []
     notes: list[str] = []
@@ -221,7 +222,7 @@ def crawl_with(
     monkeypatch.setattr(shard_process, "AGAIN_S", 0.3)
     with SimwebProcess(web, tmp_path / "web") as served:
         config = config_of(
-            served, tmp_path / "crawl", 2, f"state.checkpoint_uri='file://{tmp_path}/checkpoints'",
+            served, tmp_path / "crawl", shards, f"state.checkpoint_uri='file://{tmp_path}/checkpoints'",
             "state.checkpoint_s=1", f"cluster.work_directory='{tmp_path}/machines'", "cluster.address='10.0.0.1:9'",
             "cluster.tenure_s=10", "cluster.round_s=0.1", *SLOW, *sets,
         )  # fmt: skip
@@ -288,26 +289,29 @@ def test_a_shard_whose_disk_fails_goes_on_elsewhere(
     assert LOST in notes
 
 
+@pytest.mark.parametrize(("shards", "workers", "silent"), [(2, 3, 1), (3, 2, 1), (3, 2, 2)])
 @pytest.mark.long
-def test_a_crawl_is_scaled_while_a_machine_is_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The change is recorded, and the partitions of the silent shard move when it goes on."""
+def test_a_crawl_is_scaled_while_a_machine_is_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shards: int, workers: int, silent: int
+) -> None:
+    """The change is recorded, and partitions move from and to the silent shard when it goes on."""
 
     async def scale(crawler: ClusterCrawler, engine: Machines) -> None:
-        hung = engine.shards[1]._process
+        hung = engine.shards[silent]._process
         assert hung is not None
         hung.send_signal(signal.SIGSTOP)
-        while engine.coordination.silent_s(1) is None:  # noqa: ASYNC110 - time passes
+        while engine.coordination.silent_s(silent) is None:  # noqa: ASYNC110 - time passes
             await asyncio.sleep(0.1)
-        answer = await crawler._on_scale(ScaleCrawl(workers=3))
-        assert answer == {"workers": 3, "stops": False}
+        answer = await crawler._on_scale(ScaleCrawl(workers=workers))
+        assert answer == {"workers": workers, "stops": False}
         assert engine.coordination.moves.is_moving
 
-    notes = "\n".join(crawl_with(scale, tmp_path, monkeypatch))
-    assert "shard 1: no answer for 10 s" in notes
-    assert "shard 1: answers again" in notes
+    notes = "\n".join(crawl_with(scale, tmp_path, monkeypatch, shards=shards))
+    assert f"shard {silent}: no answer for 10 s" in notes
+    assert f"shard {silent}: answers again" in notes
     divided = map_in(tmp_path / "crawl")
     assert divided is not None
-    assert set(divided.owners) == {0, 1, 2}
+    assert set(divided.owners) == set(range(workers))
 
 
 @pytest.mark.long

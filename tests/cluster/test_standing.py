@@ -14,6 +14,9 @@ from gossamer.api.engine import EngineCalls
 from gossamer.api.status import status_of
 from gossamer.assembly.building import assemble
 from gossamer.cluster.aggregate import LISTED_MAX, REVISIT_SUMS, whole, with_earlier
+from gossamer.cluster.coordination import Coordination, Limits, ShardAnswer
+from gossamer.cluster.partitions import PartitionMap
+from gossamer.cluster.reports import ShardReport
 from gossamer.config import configure, effective_toml
 from gossamer.engine.counters import Timeline
 from gossamer.lab.simweb.options import SimwebOptions
@@ -27,6 +30,28 @@ from tests.faults.shards import Shards
 def shard(number: int, **more: object) -> dict[str, object]:
     health = {"shard": 0, "epoch": number, "commit_s": 0.5, "commit_stage": "", "loop_lag_s": 0.0, "alarms": ["disk"]}
     return {"state": "running", "pages": 10 * number, "concurrency": 4, "shards": [health], "node": "n", **more}
+
+
+def test_a_shard_that_is_to_have_nothing_is_no_warning() -> None:
+    """Its partitions are on their way to it, or went to others when the crawl was scaled."""
+    coordination = Coordination(PartitionMap.even(3), Limits(), 20.0, 0.0, None, lambda _: None)
+    busy = {"discovered": 50, "attempts": 10, "state": "running"}
+    answers = [
+        ShardAnswer(shard=number, state="running", status=status, report=ShardReport(number, 1, False, 1))
+        for number, status in enumerate([busy, busy, {"state": "running"}])
+    ]
+    coordination.took(answers, 1.0)
+    assert len(cast("list[str]", coordination.status()["warnings"])) == 1
+    coordination.scale(2)
+    for now in range(2, 200):
+        moves = coordination.kept.moves.under_way
+        for answer in answers if moves else ():
+            settled = [one.version for one in moves if one.to == answer.shard]
+            answer.report.settled[:] = settled  # type: ignore[union-attr]
+        coordination.took(answers, float(now))
+        assert coordination.status()["warnings"] == []
+    assert not coordination.moves.is_moving
+    assert set(coordination.moves.owners) == {0, 1}
 
 
 def test_counters_and_levels_are_sums() -> None:

@@ -1,6 +1,6 @@
 """Aggregate: the status of a crawl of several shards, from the status of each."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from gossamer.model.modules import sum_modules
@@ -58,10 +58,9 @@ gauges, since a shard that is restored from a checkpoint has lower counts than b
 LABELS = ("crawl", "shard")
 
 
-def whole(statuses: Sequence[Status]) -> dict[str, object]:
-    """Return the status of a crawl from those of its shards: sums where these make sense, else common values.
-
-    Keys are those of one shard; `shards` has the state of each.
+def whole(statuses: Sequence[Status], owners: Container[int] = range(1 << 16)) -> dict[str, object]:
+    """Return the status of a crawl from those of its shards: sums where these make sense, else common values. Keys are
+    those of one shard; `shards` has the state of each. Only `owners` should have something to fetch.
     """
     found: dict[str, object] = {}
     for key in fields_together("sum"):
@@ -87,7 +86,9 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
     idle = _idle(statuses)
     theirs = [str(one) for status in statuses for one in _list(status.get("warnings"))]
     hosts = int(_number(found.get("hosts_known")))
-    found["warnings"] = [*_warnings(len(idle), len(statuses), hosts), *dict.fromkeys(theirs)][:LISTED_MAX]
+    found["warnings"] = [*_warnings(sum(one in owners for one in idle), len(statuses), hosts), *dict.fromkeys(theirs)][
+        :LISTED_MAX
+    ]
     found["waiting_for"] = _waiting_for(statuses)
     waiting = (one for status in statuses if (one := status.get("waiting")))
     found["waiting"] = next(waiting, None) if found["waiting_for"] else None

@@ -422,8 +422,9 @@ class Coordination:
             statuses.append(status)
         limits = msgspec.structs.asdict(self._limits)
         carried = [(answer.bytes_carried, answer.frames_carried) for answer in self.seen.values()]
+        owners = () if self.moves.is_moving else set(self.moves.owners)
         return {
-            **whole([{**status, **limits} for status in statuses]),
+            **whole([{**status, **limits} for status in statuses], owners),
             "bytes_between_shards": sum(count for count, _ in carried),
             "frames_between_shards": sum(count for _, count in carried),
             "machines": msgspec.to_builtins(machines_of(statuses, self.addresses)),
