@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer.cluster.addresses import Addresses
 from gossamer.cluster.exchange import Exchange
 
 
@@ -12,3 +13,8 @@ def take_arrived(exchange: Exchange) -> int:
     while exchange._take_next(exchange._ring):
         batches += 1
     return batches
+
+
+def leased_by(owner: Addresses) -> int:
+    """Return how many addresses an owner has leased."""
+    return sum(one.holder >= 0 for one in owner.server._leases.values())

@@ -198,7 +198,7 @@ def crawl_with(
     *sets: str,
     shards: int = 2,
 ) -> list[str]:
-    """Crawl with a shard on each machine, and let something happen when the second has a checkpoint; return all notes."""
+    """Crawl with a shard on each machine, let something happen when the second has a checkpoint; return all notes."""
     _, web = undisturbed(WEB, tmp_path / "calm")
     started: list[Machines] = []
     notes: list[str] = []

@@ -43,6 +43,7 @@ from gossamer.state.epoch import load
 from gossamer.state.schema import TOTALS
 from gossamer.state.store import Store
 from gossamer.world.clock import WallClock
+from tests.cluster.arrived import leased_by
 
 SHARDS = 2
 LOGIN = "login.a={url='https://a.example/login', fields={user='u'}, check={cookie='session'}}"
@@ -249,7 +250,7 @@ async def restarted_owner(crawl: Path, added: int) -> None:
         mine = [one for one in (f"192.0.2.{n}" for n in range(9)) if owner.client.owner_of(one) == 0]
         for number in range(1, SHARDS + added):
             owner.want(mine[0], now)
-            assert owner.server.addresses_leased == 0
+            assert leased_by(owner) == 0
             other = LeaseClient(number, SHARDS, 1.0, 1.0, now)
             other.on_restart(0, exchange.opening)
             other.want(mine[1])
@@ -258,7 +259,7 @@ async def restarted_owner(crawl: Path, added: int) -> None:
             owner.on_restart(number, 1, now)
             owner.take(number, encode_message(said), now, exchange.opening)
         owner.tick(now)
-        assert owner.server.addresses_leased > 0
+        assert leased_by(owner) > 0
     finally:
         await shard.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gossamer.cluster.addresses import Addresses
 from gossamer.cluster.lease_server import Terms
 from gossamer.stages.frontier.tokens import WANTED_MAX, SiteLimits, SiteTokens, site_of_key
+from tests.cluster.arrived import leased_by
 
 NOW = 100.0
 TERMS = Terms(15.0, 2.0, 5.0, 0.5)
@@ -158,7 +159,7 @@ def test_a_shard_that_no_host_needs_keeps_nothing() -> None:
     one.tokens.leave()
     talk(pair, NOW + 1.1)
     talk(pair, NOW + 2.2)
-    assert sum(side.addresses.server.addresses_leased for side in pair) == 0
+    assert sum(leased_by(side.addresses) for side in pair) == 0
     assert one.room == 0
     for _ in range(4):
         other.tokens.ask(NOW + 3.0)

@@ -62,7 +62,7 @@ def _owner(shards: Mapping[int, Shard], user: int, address: str) -> int | None:
     addresses = shards[user].exchange.addresses if user in shards else None
     owner = addresses.client.owner_of(address) if addresses is not None else None
     server = shards[owner].exchange.addresses if owner in shards and owner is not None else None
-    return owner if server is not None and server.server.addresses_waited_for else None
+    return owner if server is not None and any(one.waiting for one in server.server._leases.values()) else None
 
 
 def _copying(shards: Mapping[int, Shard], _world: World, moves: Sequence[Move]) -> list[int]:

@@ -86,9 +86,8 @@ def whole(statuses: Sequence[Status], owners: Container[int] = range(1 << 16)) -
     idle = _idle(statuses)
     theirs = [str(one) for status in statuses for one in _list(status.get("warnings"))]
     hosts = int(_number(found.get("hosts_known")))
-    found["warnings"] = [*_warnings(sum(one in owners for one in idle), len(statuses), hosts), *dict.fromkeys(theirs)][
-        :LISTED_MAX
-    ]
+    ours = _warnings(sum(one in owners for one in idle), len(statuses), hosts)
+    found["warnings"] = [*ours, *dict.fromkeys(theirs)][:LISTED_MAX]
     found["waiting_for"] = _waiting_for(statuses)
     waiting = (one for status in statuses if (one := status.get("waiting")))
     found["waiting"] = next(waiting, None) if found["waiting_for"] else None

@@ -107,17 +107,6 @@ class LeaseServer:
         then under a lease of the previous process that its borrower has lost or dropped since.
         """
         self.on_outgoing: Callable[[], None] = lambda: None
-        self.loans_made = 0
-
-    @property
-    def addresses_leased(self) -> int:
-        """Addresses that are leased."""
-        return sum(one.holder >= 0 for one in self._leases.values())
-
-    @property
-    def addresses_waited_for(self) -> int:
-        """Addresses that a shard waits for."""
-        return sum(bool(one.waiting) for one in self._leases.values())
 
     def say(self, to: int, message: Message, now: float) -> bool:
         """Fill in the message to a borrower; return whether there is anything to send."""
@@ -239,7 +228,6 @@ class LeaseServer:
             lease.since = max(now, lease.delay_until)
             self._borrowers[holder].holds[address] = None
             self._grants.setdefault(holder, []).append(address)
-            self.loans_made += 1
             self.on_outgoing()
         if lease.waiting or (lease.holder < 0 and lease.delay_until > now):
             self._contended[address] = None
