@@ -119,6 +119,9 @@ class Machine(Service):
         sh("sh", "-c", "echo 1 > /proc/sys/net/ipv4/conf/all/route_localnet", inside=other)
         sh("ip", "route", "add", "127.16.0.0/16", "via", "10.8.0.1", "src", f"10.8.0.{number + 1}", inside=other)
         sh("mount", "-t", "tmpfs", "none", str(self._disk), inside=other)
+        # Ray has all machines use the path of the head's directory: in one, the sockets of those that start at once
+        # have the same names, and their Ray ends.
+        sh("mount", "-t", "tmpfs", "none", str(folder / "m0"), inside=other)
         temporary = folder / f"m{number}"
         temporary.mkdir()
         address = ("--address", f"{HEAD}:{PORT}", "--node-ip-address", f"10.9.0.{number + 1}", "--num-cpus", "2")
