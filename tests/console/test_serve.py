@@ -160,7 +160,7 @@ def test_crawls_are_created_run_and_listed(run: Commands, web: str) -> None:
     call, server = run.served("serve", "--port", "0", "--set", "console.crawls_max=2")
     listed = call.get("/api/crawls").json
     assert listed.pop("zone").count("UTC") == 1
-    assert listed == {"crawls": [], "running": 0, "crawls_max": 2}
+    assert listed == {"crawls": [], "running": 0, "crawls_max": 2, "unlisted": []}
     made = call.post("/api/crawls", name="one", config=config_of(web), start=False)
     assert (made.status, made.json["state"]) == (201, "created")
     assert call.get("/api/crawls/one/status").status == 409
@@ -368,6 +368,19 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def test_crawls_in_folders_of_other_names_are_not_silently_left_out(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    others = ["-first", "a" * 65, "my crawl", "R\u00e4der", "x<y"]
+    for name in ("crawl", "crawl-10", *others, ".hidden"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "crawl.toml").touch()
+    folder.config_file("crawl").touch()  # Named as the file that marks a crawl's directory.
+    (tmp_path / "photos").mkdir()
+    assert folder.names() == ["crawl", "crawl-10"]
+    assert folder.unlisted() == sorted(others)
+    folder.close()
 
 
 def test_a_pid_that_was_given_to_another_is_not_taken_for_a_crawl(tmp_path: Path) -> None:

@@ -120,6 +120,7 @@ class CrawlSummaries(msgspec.Struct, frozen=True, kw_only=True):
     running: int
     crawls_max: Annotated[int, Meta(description="How many run at once at most.")]
     zone: Annotated[str, Meta(description="Time zone of the schedules, the server's.")] = ""
+    unlisted: Annotated[tuple[str, ...], Meta(description="Folders with crawls that no crawl can be called.")] = ()
 
 
 class _StoppedCrawl(Directory):
@@ -310,13 +311,16 @@ class Fleet:
                     return None
 
         names = await asyncio.to_thread(self.folder.names)
+        unlisted = tuple(await asyncio.to_thread(self.folder.unlisted))
         async with asyncio.TaskGroup() as group:
             asked = [group.create_task(summary(name)) for name in names]
         crawls = tuple(one for task in asked if (one := task.result()) is not None)
         now = datetime.now().astimezone()
         name = now.tzname()
         zone = "UTC" if name == "UTC" else f"{name}, UTC{now.isoformat()[-len('+00:00') :]}"
-        return CrawlSummaries(crawls=crawls, running=self._running(), crawls_max=self._crawls_max, zone=zone)
+        return CrawlSummaries(
+            crawls=crawls, running=self._running(), crawls_max=self._crawls_max, zone=zone, unlisted=unlisted
+        )
 
     async def compare(self, name: str, asked: ComparisonOf) -> Comparison:
         """Compare a crawl with an earlier one. Raises as `Reads.read`, and MissingError: there is no such crawl."""

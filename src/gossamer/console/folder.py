@@ -73,9 +73,12 @@ class Folder:
 
     def names(self) -> list[str]:
         """Return the names of all crawls, begun or not."""
-        begun = {entry.parent.name for entry in self.path.glob("*/crawl.toml")}
         made = {entry.stem for entry in self.own.glob("*.toml")}
-        return sorted(name for name in begun | made if NAME.fullmatch(name))[:CRAWLS_MAX]
+        return sorted(name for name in begun_in(self.path) | made if NAME.fullmatch(name))[:CRAWLS_MAX]
+
+    def unlisted(self) -> list[str]:
+        """Return the folders with crawls that are not among the names: of other letters, or too many."""
+        return sorted(begun_in(self.path).difference(self.names()))
 
     def directory(self, name: str) -> Path:
         """Return a crawl's directory. Raises MissingError: there is none of this name."""
@@ -154,6 +157,11 @@ class Folder:
         except OSError:
             return ""
         return lines[-1].removeprefix("gossamer: ") if lines else ""
+
+
+def begun_in(path: Path) -> set[str]:
+    """Return the names of the folders in a folder in which crawls were begun, but for hidden ones."""
+    return {entry.parent.name for entry in path.glob("*/crawl.toml") if not entry.parent.name.startswith(".")}
 
 
 def _as_toml(config: Content) -> str:

@@ -36,6 +36,7 @@ function stand(state, says) {
 
 function show(answer) {
   say(by("counts"), `${counted(answer.crawls.length, "crawl")}, ${count(answer.running)} running. At most ${count(answer.crawls_max)} run at once.`);
+  say(by("unlisted"), unlisted(answer.unlisted ?? []));
   say(by("zone"), harmless(answer.zone));
   answer.crawls.sort((one, other) => other.runs - one.runs || inOrder(one.name, other.name));
   const rows = answer.crawls.map((crawl) => {
@@ -49,6 +50,13 @@ function show(answer) {
   });
   fill(by("crawls"), ["<crawl", "<state", "pages", "pages/s", "queued", "<details", "!actions"], rows, "None so far.");
   compare.crawls(answer.crawls.filter((crawl) => crawl.state !== "created").map((crawl) => crawl.name));
+}
+
+// Folders with crawls whose names no address of this server can have, or beyond the number that it lists.
+function unlisted(names) {
+  if (!names.length) return "";
+  const more = names.length > 5 ? ` and ${count(names.length - 5)} more` : "";
+  return `Not listed: ${names.slice(0, 5).map((name) => `“${harmless(name)}”`).join(", ")}${more}. Rename them with letters from a to z, digits, “.”, “_” and “-”, at most 64; a server lists 1,000 crawls.`;
 }
 
 // When a crawl runs again, and what became of the last time.
