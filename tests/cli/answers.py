@@ -12,6 +12,8 @@ MORE = {
     "site.warc.gz": b"",
     "packed.wacz": b"",
     "several/one/crawl.toml": effective_toml(Config()).encode(),
+    "halfway/crawl.toml": effective_toml(Config()).encode(),
+    "halfway/state": b"",
     "packed.txt.gz": gzip.compress(b"example.org/a\n", mtime=0),
     "wide.txt": "http://127.0.0.1/\r\n".encode("utf-16"),
     "windows.txt": b"\xef\xbb\xbfhttp://127.0.0.1/a\r\nhttp//127.0.0.1/b\r\n",
@@ -88,6 +90,16 @@ ANSWERS = [
             "several holds no crawl (it has no crawl.toml); name one in it, such as several/one, or list "
             "all of them: gossamer serve --folder several"
         ),
+    ),
+    *(
+        (
+            [*verb, "halfway"],
+            (
+                "halfway/state is not a directory: put the crawl's own in its place, or restore a checkpoint "
+                "(docs/how-to/checkpoints.md)"
+            ),
+        )
+        for verb in (["status"], ["resume"], ["serve", "--port", "0"])
     ),
     (["status"], "missing argument 'DIR'; write gossamer status DIR"),
     (["why", "crawled"], "missing argument 'URL'; write gossamer why DIR URL"),

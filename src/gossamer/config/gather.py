@@ -1,6 +1,7 @@
 """Gather: file, options and `--set` become one checked configuration, later ones over earlier ones."""
 
 import json
+import os
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from gossamer.config.seeds import with_segments
 from gossamer.config.synonyms import argument_for, equivalent_of, synonyms
 from gossamer.config.toml import line_numbers, read_origins, to_toml
 from gossamer.model.errors import ConfigError, OtherFormatError
-from gossamer.model.product import FORMAT, __version__
+from gossamer.model.product import FORMAT, LOCK, __version__
 from gossamer.model.words import shell_word
 from gossamer.options import Mistake, OptionsError, convert, keys_of, nearest
 from gossamer.stages.fetch.options import RequestRule
@@ -83,12 +84,19 @@ def reopen(file: Path, *, options: Mapping[str, object] | None = None, sets: Ite
     Values keep their recorded origin; the origin of values that were added to the file is their line.
 
     Raises:
-        ConfigError: as `configure`; there is no file; or it was emptied or cut: limits and scope would be forgotten.
+        ConfigError: as `configure`; there is no file, or its crawl's state is no directory; or it was emptied or cut:
+            limits and scope would be forgotten.
     """
     if not file.exists():
         directory = file.parent
         says = f"{directory} holds no crawl (it has no {file.name})"
         raise ConfigError(says if directory.exists() else f"no directory {directory}")
+    state = (file.parent / LOCK).parent
+    if os.path.lexists(state) and not state.is_dir():
+        raise ConfigError(
+            f"{state} is not a directory: put the crawl's own in its place, or restore a checkpoint "
+            "(docs/how-to/checkpoints.md)"
+        )
     text = read_text(file)
     config = reopen_text(text, str(file), options=options, sets=sets)
     require_whole(text, str(file))

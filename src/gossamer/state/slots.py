@@ -218,7 +218,7 @@ def _contents(directory: Path) -> bytes:
     """Return the content of the file; zeros if it is missing or damaged. One of an earlier version ends earlier."""
     try:
         data = (directory / FILE).read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         data = b""
     if len(data) in (_BEAT_AT, _END_AT):
         data = data.ljust(_FILE_BYTES, b"\0")
