@@ -45,6 +45,18 @@ def test_folders_globs_and_names(tmp_path: Path) -> None:
     assert [source.number for source in find_sources([str(tmp_path / "b")])] == [0, 1, 2]
 
 
+def test_folders_on_other_disks_are_read_by_their_links_once(tmp_path: Path) -> None:
+    crawl = tmp_path / "crawl"
+    disk = tmp_path / "disk"
+    crawl.mkdir()
+    disk.mkdir()
+    write(disk / "1.warc.gz", b"")
+    (crawl / "warc").symlink_to(disk)
+    (crawl / "again").symlink_to(disk)
+    (disk / "above").symlink_to(crawl)
+    assert names(crawl) == ["1.warc.gz"]
+
+
 def test_a_name_that_leads_to_nothing_is_an_error_and_a_file_of_a_folder_a_fault(tmp_path: Path) -> None:
     for bad in ("none", "*.warc", "ftp://x.example/a"):
         with pytest.raises(ConfigError, match=r"name a file|s3://"):

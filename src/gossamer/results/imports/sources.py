@@ -131,7 +131,12 @@ def _places(name: str, store: ArchiveOptions) -> dict[str, int]:
 
 def _paths(name: str) -> Iterator[str]:
     if os.path.isdir(name):  # noqa: PTH112 - a glob may be no path
-        for folder, folders, files in os.walk(name):
+        seen: set[str] = set()
+        for folder, folders, files in os.walk(name, followlinks=True):
+            if (real := os.path.realpath(folder)) in seen:  # By a link, perhaps one that leads into itself.
+                folders.clear()
+                continue
+            seen.add(real)
             folders.sort()
             yield from (
                 f"{folder}/{file}" for file in sorted(files) if file[0] != "." and file.lower().endswith(_SUFFIXES)
