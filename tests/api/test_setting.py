@@ -13,11 +13,11 @@ from gossamer.api.cluster_queries import ClusterSetting
 from gossamer.api.engine import EngineCalls
 from gossamer.api.setting import Setting, changes_of, make_refusal
 from gossamer.config.gather import configure
-from gossamer.config.live import KeyChange, change
+from gossamer.config.live import change
 from gossamer.config.reference import schema as schema_of_all
 from gossamer.config.sections import Config, key_of, keys
 from gossamer.model.errors import ConfigError
-from gossamer.model.verbs import HostSettings, Set
+from gossamer.model.verbs import ChangedKey, HostSettings, Set
 from gossamer.options import to_table
 from gossamer.state.epoch import Epochs
 from tests.api.conftest import Make, Run
@@ -29,10 +29,10 @@ def setting(crawler: Crawler) -> Setting:
     return Setting(crawler._shard, crawler._write_config, crawler._configure)
 
 
-async def set_keys(crawler: Crawler, *assignments: str) -> list[KeyChange]:
+async def set_keys(crawler: Crawler, *assignments: str) -> list[ChangedKey]:
     answer = await setting(crawler).set(Set(assignments=assignments))
     assert isinstance(answer, dict)
-    return [KeyChange(**change) for change in answer["changed"]]
+    return [ChangedKey(**change) for change in answer["changed"]]
 
 
 def refusal(*assignments: str) -> str:

@@ -233,7 +233,8 @@ def test_a_warc_file_that_is_elsewhere_is_asked_for(site: Site, tmp_path: Path) 
     uri = (tmp_path / "elsewhere").as_uri()
     crawled(site, tmp_path, *BATCH, f"archive.store='{uri}'", "archive.store_keep_warc=false")
     settings = tmp_path / "crawl/crawl.toml"
-    settings.write_text(settings.read_text().replace(f'store = "{uri}"', 'store = ""'))
+    text = settings.read_text().replace(f'store = "{uri}"', 'store = ""')
+    settings.write_text(text.replace("store_keep_warc = false", "store_keep_warc = true"))
     with pytest.raises(ConfigError, match="is not here: copy it back, then repeat the command"):
         forget_of(tmp_path / "crawl", GONE)
 
