@@ -179,8 +179,7 @@ class MentionReceiver:
 
     async def receive(self, source: str, target: str) -> Answer:
         """Take a notice; one that will be verified is durable when this returns."""
-        is_wanted = lambda url: not self._ring.scope.chain.explain(Link(url, "anchor", 0))  # noqa: E731
-        answer = self._mentions.receive(source, target, is_wanted, self._clock.now())
+        answer = self._mentions.receive(source, target, self._is_wanted, self._clock.now())
         if answer.status < 400:
             await self._ring.loop.commit()
         return answer
@@ -188,6 +187,9 @@ class MentionReceiver:
     def counts(self) -> dict[str, int]:
         """Return the number of notices by state."""
         return self._mentions.counts()
+
+    def _is_wanted(self, url: Url) -> bool:
+        return not self._ring.scope.chain.explain(Link(url, "anchor", 0))
 
     def _request_due(self) -> None:
         now = self._clock.now()

@@ -24,7 +24,6 @@ from gossamer.stages.archive.segments import files_of
 from gossamer.stages.archive.tables import OwnRows
 from gossamer.stages.process.chain import Processed
 
-"""A table of items that no crawl wrote is one file of this name in `items/NAME`."""
 FRAME_ROWS = 10_000
 
 

@@ -246,6 +246,7 @@ def _machine(watch: Mapping[str, Any]) -> str:
 
 
 def _list_counts(counts: Mapping[str, int], prefix: str = "", *, largest_first: bool = False) -> str:
+    # Names are numbers otherwise.
     found = sorted(counts.items(), key=lambda item: (-item[1] if largest_first else len(item[0]), item[0]))
     shown = ", ".join(f"{prefix}{name or 'unknown'} {count(n)}" for name, n in found[:8] if n)
     return shown + (" …" if len(found) > 8 else "")

@@ -12,7 +12,7 @@ _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)", re.IGNORE
 _NOT_FILES = frozenset(("", "logs", "search", "checkpoints", "exports", LOCK))
 """First parts that no file of a commit has: it has a folder, and these hold other files."""
 EXTRACTED = "extracted.parquet"
-"""The file of a table that `gossamer extract` makes."""
+"""The one file of a table of items that `gossamer extract` makes, not the crawl."""
 _TABLE_NUMBERS = re.compile(r"-\d{3,}-\d{4,}-\d{6,}\.parquet")
 _WARC = re.compile(r"(?:gossamer-\d{3,}-\d{4,}-\d{6,}|linked-\d{5,}-[\w.-]+)\.(?:warc(?:\.gz|\.zst)?(?:\.open)?|wacz)")
 
