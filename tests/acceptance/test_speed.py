@@ -24,7 +24,7 @@ PAUSE_S = 20.0
 
 
 @pytest.mark.acceptance
-@pytest.mark.paced
+@pytest.mark.alone
 @pytest.mark.timeout(900)
 def test_a_crawl_makes_no_more_calls_than_it_did(tmp_path: Path) -> None:
     """Of Python's functions and of C's. A change for the better lowers the guard. Beside a dozen busy processes a crawl
