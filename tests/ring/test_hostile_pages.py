@@ -181,40 +181,47 @@ MANY = 20_000
 DIRECTORY = whole(b"<title>All</title>" + b"".join(b"<a href=page%d>x</a>" % n for n in range(MANY)))
 
 
+async def crawl_some(seed: str, output: Path, ends: str) -> tuple[str, list[int]]:
+    """End a crawl when a quarter of the links of its first page is queued; return how, and the steps of the queue."""
+    config = configure(options={"allow_private": True}, sets=OWN, seeds=(seed,))
+    crawler = Crawler(output=output, config=config)
+    jumps: list[int] = []
+
+    async def look() -> None:
+        before = 0
+        while before < MANY / 4:
+            await asyncio.sleep(0)
+            queued = int(str(crawler.status().get("queued", 0)))
+            jumps.append(queued - before)
+            before = queued
+        if ends == "killed":
+            assert crawler._shard is not None
+            await crawler._shard.ring.loop.commit()
+            os.kill(os.getpid(), signal.SIGKILL)
+        crawler.stop(now=True)
+
+    looking = asyncio.create_task(look())
+    end = await crawler.run()
+    await looking
+    return end, jumps
+
+
+def crawl_until_killed(seed: str, output: Path) -> None:
+    asyncio.run(crawl_some(seed, output, "killed"))
+
+
 @pytest.mark.heavy
 @pytest.mark.parametrize("ends", ["killed", "stopped"])
 @pytest.mark.promise("Bounds", "Pages that come at once leave the event loop to other work in between.")
 @pytest.mark.promise("Crash safety", "Of a page's links all are durable with it, or none.")
 def test_the_links_of_one_page_are_queued_in_slices_within_one_epoch(tmp_path: Path, ends: str) -> None:
-    jumps: list[int] = []
-
-    async def crawled(crawler: Crawler) -> str:
-        async def look() -> None:
-            before = 0
-            while before < MANY / 4:
-                await asyncio.sleep(0)
-                queued = int(str(crawler.status().get("queued", 0)))
-                jumps.append(queued - before)
-                before = queued
-            if ends == "killed":
-                assert crawler._shard is not None
-                await crawler._shard.ring.loop.commit()
-                os.kill(os.getpid(), signal.SIGKILL)
-            crawler.stop(now=True)
-
-        looking = asyncio.create_task(look())
-        end = await crawler.run()
-        await looking
-        return end
-
     with HostileServer({"/": DIRECTORY}) as server:
-        config = configure(options={"allow_private": True}, sets=OWN, seeds=(server.root,))
-        crawler = Crawler(output=tmp_path / "c", config=config)
         if ends == "stopped":
-            assert asyncio.run(crawled(crawler)) == "stopped"
+            end, jumps = asyncio.run(crawl_some(server.root, tmp_path / "c", ends))
+            assert end == "stopped"
             assert max(jumps) <= 1_000
         else:
-            child = get_context("fork").Process(target=lambda: asyncio.run(crawled(crawler)))
+            child = get_context("spawn").Process(target=crawl_until_killed, args=(server.root, tmp_path / "c"))
             child.start()
             child.join(60)
             assert child.exitcode == -signal.SIGKILL

@@ -107,11 +107,12 @@ class HeaderFields(tuple[tuple[str, str], ...]):  # noqa: SLOT001 - subclasses o
     first: Mapping[str, str]
 
 
-def first_values(headers: Iterable[tuple[str, str]]) -> Mapping[str, str]:
+def first_values(headers: HeaderFields | Iterable[tuple[str, str]]) -> Mapping[str, str]:
     """Return the first value of each header by its name in lower case."""
-    if isinstance(headers, HeaderFields):
-        return headers.first
-    return {lower_names[name]: value for name, value in reversed(tuple(headers))}
+    try:
+        return headers.first  # type: ignore[union-attr]
+    except AttributeError:
+        return {lower_names[name]: value for name, value in reversed(tuple(headers))}
 
 
 class Reply(msgspec.Struct, frozen=True):

@@ -22,7 +22,8 @@ _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 PROTOCOLS = {"1.0": "http/1.0", "1.1": "http/1.1", "2": "h2", "2.0": "h2", "2.0-tls": "h2", "3": "h3", "3.0": "h3"}
 """WARC-Protocol by HTTP version, by the names of IANA's ALPN registry."""
 _HASHES = {"sha1": hashlib.sha1, "sha256": hashlib.sha256}
-_FRAMING = ("transfer-encoding", "content-length")
+_CODING = frozenset(("transfer-encoding",))
+_FRAMING = frozenset(("transfer-encoding", "content-length"))
 
 
 def response_head(reply: Reply) -> bytes:
@@ -38,17 +39,17 @@ def response_head(reply: Reply) -> bytes:
         reason = _PHRASES.get(reply.status, "")
     body_bytes = reply.body_bytes
     is_wrong = body_bytes and reply.header("content-length") not in (None, str(body_bytes))
-    renamed = _FRAMING if reply.truncated or is_wrong else _FRAMING[:1]
+    renamed = _FRAMING if reply.truncated or is_wrong else _CODING
     if reply.head:
         return _rename_headers(reply.head, renamed)
     fields: Sequence[tuple[str, str]] = reply.headers
-    if any(name in first_values(fields) for name in renamed):
+    if not renamed.isdisjoint(first_values(fields)):
         fields = [(f"X-Archive-Orig-{name}" if lower_names[name] in renamed else name, value) for name, value in fields]
     lines = [f"HTTP/{version} {reply.status:03d} {reason}", *map(": ".join, fields)]
     return (_join_lines(lines) + "\r\n").encode("latin-1", "replace")
 
 
-def _rename_headers(head: bytes, names: tuple[str, ...]) -> bytes:
+def _rename_headers(head: bytes, names: frozenset[str]) -> bytes:
     """Return a head as received, with `X-Archive-Orig-` before the names of some headers."""
     lines = head.splitlines(keepends=True)
     return b"".join(

@@ -430,9 +430,9 @@ def _types(rel: str, media_type: str = "") -> list[str]:
         return [FEED_FILE]
     found = dict.fromkeys(_RELATIONS[word] for word in words if word in _RELATIONS)
     # Searches have descriptions, and licenses forms, for machines.
-    may_be_page = "sitemap" in words or _media_type(media_type) in ("", *HTML_TYPES)
-    if not found and may_be_page and not _RELATED.isdisjoint(words):
-        return [RELATED]
+    if not found and not _RELATED.isdisjoint(words):
+        may_be_page = "sitemap" in words or _media_type(media_type) in ("", *HTML_TYPES)
+        return [RELATED] if may_be_page else []
     return list(found)
 
 

@@ -75,6 +75,7 @@ class Walls:
                 self._body += [(mark.encode(), wall) for mark in wall.body]
             self._small += [(mark.encode(), wall) for mark in wall.small]
             self._urls += [(url, wall) for url in wall.urls]
+        self._header_names = frozenset(self._headers)
         self._beginnings = tuple(url for url, _ in self._urls)
 
     @classmethod
@@ -92,10 +93,9 @@ class Walls:
 
     def in_headers(self, headers: Sequence[tuple[str, str]]) -> Wall | None:
         """Return the wall that the headers of a reply show, or None."""
-        known = self._headers
-        if not known.keys().isdisjoint(first_values(headers)):
+        if not self._header_names.isdisjoint(first_values(headers)):
             for name, value in headers:
-                for pattern, wall in known.get(lower_names[name], ()):
+                for pattern, wall in self._headers.get(lower_names[name], ()):
                     if pattern.fullmatch(value.strip()):
                         return wall
         return None
