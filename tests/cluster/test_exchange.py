@@ -282,7 +282,7 @@ def test_a_batch_waits_for_the_receivers_checkpoint_where_there_are_any(tmp_path
     assert batches_waiting(one) == 2
     other.exchange.on_checkpoint(epoch)
     carry(one, other)
-    assert batches_waiting(one) == 1, "it stands in a commit, and in no checkpoint"
+    assert batches_waiting(one) == 1, "it is in a commit, but in no checkpoint"
     assert list(one.exchange.outgoing(100.0)) == [], "it asked a moment ago"
     assert other.exchange.last_taken()[0][1] == one.exchange.last_sent()[1] == 2, (
         "the end of the crawl does not wait for that"

@@ -379,7 +379,7 @@ def test_crawls_in_folders_of_other_names_are_not_silently_left_out(tmp_path: Pa
     folder.config_file("crawl").touch()  # Named as the file that marks a crawl's directory.
     (tmp_path / "photos").mkdir()
     assert folder.names() == ["crawl", "crawl-10"]
-    assert folder.unlisted() == sorted(others)
+    assert folder.unlisted(folder.names()) == sorted(others)
     folder.close()
 
 

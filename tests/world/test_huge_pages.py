@@ -68,7 +68,7 @@ def test_what_is_held_moves_into_large_pages_and_stays_what_it_was() -> None:
     if have_huge_pages():
         held = mapped(memory)
         ours = [begin for begin in moved if held.begin <= begin < held.end]
-        # A kernel whose memory is in pieces has fewer of them than it is asked for.
+        # A kernel whose memory is in pieces may refuse some of them.
         assert ours
         assert held.huge_bytes >= len(ours) * PAGE_BYTES
     assert all(memory[at : at + 8] == at.to_bytes(8) for at in range(0, SPAN_BYTES, mmap.PAGESIZE))

@@ -311,7 +311,7 @@ class Fleet:
                     return None
 
         names = await asyncio.to_thread(self.folder.names)
-        unlisted = tuple(await asyncio.to_thread(self.folder.unlisted))
+        unlisted = tuple(await asyncio.to_thread(self.folder.unlisted, names))
         async with asyncio.TaskGroup() as group:
             asked = [group.create_task(summary(name)) for name in names]
         crawls = tuple(one for task in asked if (one := task.result()) is not None)

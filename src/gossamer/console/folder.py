@@ -3,7 +3,7 @@
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +76,9 @@ class Folder:
         made = {entry.stem for entry in self.own.glob("*.toml")}
         return sorted(name for name in begun_in(self.path) | made if NAME.fullmatch(name))[:CRAWLS_MAX]
 
-    def unlisted(self) -> list[str]:
-        """Return the folders with crawls that are not among the names: of other letters, or too many."""
-        return sorted(begun_in(self.path).difference(self.names()))
+    def unlisted(self, names: Iterable[str]) -> list[str]:
+        """Return the folders with crawls that are not among the `names`: of other letters, or too many."""
+        return sorted(begun_in(self.path).difference(names))
 
     def directory(self, name: str) -> Path:
         """Return a crawl's directory. Raises MissingError: there is none of this name."""

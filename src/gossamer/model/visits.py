@@ -217,8 +217,7 @@ class Content(msgspec.Struct, frozen=True):
 
 
 def retry_after_s(reply: Reply, now: float) -> float | None:
-    """Return how long a server asks us to wait: seconds, also with decimals, or a date (RFC 9110, section
-    10.2.3), never negative.
+    """Return how long a server asks us to wait: seconds, even 1.5, or a date (RFC 9110, section 10.2.3), not negative.
 
     A date is measured against the server's own Date header where there is one, since clocks differ.
     """

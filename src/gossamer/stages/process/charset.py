@@ -82,7 +82,8 @@ def to_utf8(body: bytes, header_charset: str) -> tuple[bytes, str]:
         body = body[mark:]
     elif name == "utf-8":
         piece = body[:CHECKED_BYTES]
-        name = None if not _is_mostly_utf8(body[:DETECTED_BYTES_MAX] if piece.isascii() else piece, 2) else name
+        if not _is_mostly_utf8(body[:DETECTED_BYTES_MAX] if piece.isascii() else piece, 2):
+            name = None
     if name is None:
         name = _infer_encoding(body)
     if name == "utf-8":
