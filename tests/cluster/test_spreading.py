@@ -80,6 +80,7 @@ def test_a_machine_gets_no_more_shards_than_it_has_room_for() -> None:
     assert room_on(nodes, needs, 8) == {"head": 0, "here": 2}
     assert room_on(nodes, needs, 1) == {"head": 0, "here": 1}
     assert room_on(nodes, needs | {"crawler": 0.0}, 8) == room_on(nodes, needs, 8)  # None of it is needed.
+    assert set(room_on(nodes, {"CPU": 0.0}, 8).values()) == {8}  # Only its own bound holds.
 
 
 class Crawl:

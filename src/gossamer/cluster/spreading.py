@@ -77,7 +77,7 @@ def room_on(nodes: Iterable[Mapping[str, Any]], needs: Mapping[str, float], most
     """
     shares = [(name, need) for name, need in needs.items() if need]
     return {
-        str(node["NodeID"]): min(most, *(int(node["Resources"].get(name, 0.0) / need) for name, need in shares))
+        str(node["NodeID"]): min([most, *(int(node["Resources"].get(name, 0.0) / need) for name, need in shares)])
         for node in nodes
         if node["Alive"]
     }
