@@ -1,6 +1,6 @@
 """Options: how sections of the configuration declare their keys, and how a table of values becomes a section.
 
-All mistakes of a table are found at once. What is not given keeps its default, so that only given values cost time.
+All mistakes of a table are found at once. Other keys keep their defaults, so that only given values cost time.
 """
 
 import difflib
@@ -21,7 +21,7 @@ from gossamer.quantities import WORDS, read_quantity
 
 
 class Key(msgspec.Struct, frozen=True, eq=False):
-    """What a key is for and what it takes, as the annotation of its type: `Annotated[float, Key("Delay", ge=0)]`."""
+    """A key's purpose and constraints, as the annotation of its type: `Annotated[float, Key("Delay", ge=0)]`."""
 
     what: str = ""
     ge: float | None = None

@@ -31,7 +31,7 @@ class Conclusion(msgspec.Struct, frozen=True):
     columns: Mapping[str, str | int] = {}
     """Further columns of the visit's row."""
     revisit_of: Original | None = None
-    """What is archived already, with the digest of its payload."""
+    """The earlier record with the same payload, and its digest."""
     digest: bytes = b""
     then: Callable[[float], None] | None = None
     """Called with the time once the attempt is recorded."""
@@ -222,7 +222,7 @@ KNOWN = 0
 NEW = 1
 SHORTER = 2
 HELD = 3
-"""What a duplicate URL eliminator answers; `HELD` is an answer of `DiskMergeUrlSeen.offer_or_hold` only."""
+"""Answers of a duplicate URL eliminator; `HELD` is an answer of `DiskMergeUrlSeen.offer_or_hold` only."""
 
 
 class UrlSeen(Protocol):
@@ -234,7 +234,7 @@ class UrlSeen(Protocol):
         """Return for each URL `KNOWN` (0, seen before), `NEW` (1, now remembered) or `SHORTER` (2, seen before, but by
         more clicks or more hops).
 
-        Of equal keys in one call the first is new. What is remembered is durable with the epoch.
+        Of equal keys in one call the first is new. Remembered URLs are durable with the epoch.
         """
 
     def way(self, url: Url) -> tuple[int, int] | None:

@@ -68,7 +68,7 @@ class BaseCrawler(SuggestsAttributes, ABC):
         raise TypeError("a Crawler is read by `async for` in `async with`; for a plain `for` use gossamer.crawl(...)")
 
     def on_note(self, callback: Callable[[str], None]) -> None:
-        """Have `callback` called with sentences for people. What it raises is logged."""
+        """Have `callback` called with sentences for people. Exceptions that it raises are logged."""
         require_callable(callback, "callback")
         self._listeners.append(callback)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gossamer.cluster.ray import RayEngine
 
     Engine: TypeAlias = LocalEngine | RayEngine
-    """What runs the shards: processes of this machine, or actors of a Ray cluster."""
+    """Runs the shards: processes of this machine, or actors of a Ray cluster."""
 
 MEMBER = ("-m", "gossamer.api.member")
 

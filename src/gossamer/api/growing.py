@@ -157,7 +157,7 @@ def check_scalable(directory: str | Path, workers: int) -> None:
 def scale_crawl(directory: str | Path, workers: int, note: Callable[[str], None] = lambda _: None) -> Scaled:
     """Divide a stopped crawl among `workers` shards, by moving partitions with all that is known of their sites.
 
-    What was interrupted, by a kill too, goes on when it is called again with the same number. Costs about 3 µs for
+    After an interruption, by a kill too, call it again with the same number to finish. Costs about 3 µs for
     each URL that moves.
 
     Raises:

@@ -36,7 +36,7 @@ class Verified(msgspec.Struct, frozen=True):
     damage: tuple[Damage, ...]
     """The first `DAMAGE_MAX`."""
     notes: tuple[str, ...]
-    """What could not be checked, and why that is no damage."""
+    """Checks that could not be made, and why that is no damage."""
 
     def as_object(self) -> dict[str, object]:
         """Return the fields as a JSON object."""
@@ -92,7 +92,7 @@ def forget_of(
     note: Callable[[str], None] = lambda _: None,
 ) -> Result:
     """Remove the pages that `pattern` means from all that a crawl that does not run keeps, and keep them out until
-    `until` (ISO 8601; empty: for good). What was interrupted is finished when it is called again with the same pattern.
+    `until` (ISO 8601; empty: for good). After an interruption, call it again with the same pattern to finish.
     `everything`: the pattern may mean all pages. `note` is called with the name of each step.
 
     Raises:

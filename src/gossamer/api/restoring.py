@@ -65,7 +65,7 @@ class Vault:
         self.is_failing = False
         """Whether the last checkpoint could not be written."""
         self.restored = ""
-        """What was restored at the start, as a sentence; empty: nothing."""
+        """Sentence about the state restored at the start; empty: none."""
         self.saved_activity = -1
         """The shard's activity counter as of the last checkpoint; -1: none, or requests were under way."""
 

@@ -86,7 +86,7 @@ class _ManifestFile(msgspec.Struct, frozen=True):
 
 @decodable
 class _Manifest(msgspec.Struct, frozen=True):
-    """What is read of a manifest."""
+    """The fields of a manifest that are read."""
 
     created: str
     resources: list[_ManifestFile]

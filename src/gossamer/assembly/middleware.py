@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 OWN = "components.middleware"
 UNNAMED = ("name", "archived_as", "reads_body", "judges", "judges_unresolved", "before_begin")
-"""What `naming` leaves as it is: values, and a method that may wait."""
+"""Attributes that `naming` does not wrap: values, and a method that may wait."""
 
 
 class Features(msgspec.Struct, frozen=True):
-    """What a shard's middleware is built from, and the features that have further work in a crawl."""
+    """The parts from which a shard's middleware is built, and the features that have further work in a crawl."""
 
     config: Config
     epochs: Epochs

@@ -69,7 +69,7 @@ class Copy(msgspec.Struct):
 
 
 class PartitionMoves:
-    """What a shard does for the moves that the coordinator orders."""
+    """A shard's side of the moves that the coordinator orders."""
 
     def __init__(
         self, exchange: Exchange, ring: CrawlRing, frontier: Frontier, epochs: Epochs, pending_scope: PendingScope

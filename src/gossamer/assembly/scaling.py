@@ -415,8 +415,8 @@ def _recount_visits(stores: list[Store]) -> None:
 
 
 def _readdress(stores: list[Store], plan: ScalingPlan, target: PartitionMap, namer: Namer) -> None:
-    """Move what waits in the outboxes to new batches, for the shards that own the partitions now. What an interruption
-    leaves is moved when this is repeated.
+    """Move what waits in the outboxes to new batches, for the shards that own the partitions now. After an
+    interruption, repeat it to move the remainder.
     """
     kept = [Epochs(store) for store in stores]
     outboxes = [Outbox(epochs, None) for epochs in kept]

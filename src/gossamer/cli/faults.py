@@ -71,7 +71,7 @@ class CheckFiles(NamedTuple):
 
 
 class Comparing:
-    """What a check is compared with. It is read first, because the check may replace it."""
+    """Earlier faults to which a check is compared. They are read first, because the check may replace them."""
 
     def __init__(self, since: Path | None, baseline: Path | None) -> None:
         """Raises ConfigError: it cannot be read, or is no check."""

@@ -22,7 +22,7 @@ def is_maintained(directory: Path) -> bool:
 
 
 class CrawlRequest(NamedTuple):
-    """What a command line of `crawl` or `resume` requests, before it is checked."""
+    """A command line of `crawl` or `resume`, before it is checked."""
 
     command: Literal["crawl", "resume"]
     options: Mapping[str, object]

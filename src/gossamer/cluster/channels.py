@@ -184,7 +184,7 @@ class Peer(msgspec.Struct, eq=False):
 
 
 class Sending:
-    """What to send from the outbox to each other shard (`Peer`)."""
+    """Selects the batches of the outbox to send to each other shard (`Peer`)."""
 
     def __init__(self, outbox: Outbox, resend_s: float, held: Container[int] = ()) -> None:
         """`held`: receivers that get nothing before `free`."""

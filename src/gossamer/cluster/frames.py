@@ -48,7 +48,7 @@ class Linking(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Cash(msgspec.Struct, array_like=True):
-    """What a host gets of the cash of other hosts (OPIC)."""
+    """A host's share of the cash of other hosts (OPIC)."""
 
     host: str
     partition: int
@@ -56,7 +56,7 @@ class Cash(msgspec.Struct, array_like=True):
 
 
 class MoveEnd(msgspec.Struct, array_like=True, frozen=True):
-    """What the last part of a move says."""
+    """The last part of a move."""
 
     round: int
     """The giver's budget round: what hosts spent counts in it."""
@@ -88,14 +88,14 @@ class MovePart(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Welcome(msgspec.Struct, array_like=True, frozen=True):
-    """What a new shard must know of what was learned before it began."""
+    """Facts learned before a new shard began, for that shard."""
 
     roots: bytes
     excluded: bytes
 
 
 class Batch(msgspec.Struct, array_like=True):
-    """What leaves in one piece. It is numbered by its place in the outbox."""
+    """Unit of sending, numbered by its place in the outbox."""
 
     runs: list[LinkRun] = msgspec.field(default_factory=list)
     roots: list[Root] = msgspec.field(default_factory=list)

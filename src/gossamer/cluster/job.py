@@ -120,7 +120,7 @@ class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
     balances: bool = False
     """Whether partitions move automatically from shards that are behind to those that are free."""
     needs: dict[str, float] = {}
-    """What Ray reserves for a shard."""
+    """Resources that Ray reserves for a shard."""
     moves: bool = False
     """Whether shards move automatically to machines that have fewer."""
     machine_shards_max: int = 1_024

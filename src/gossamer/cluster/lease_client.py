@@ -25,7 +25,7 @@ class Borrowed(msgspec.Struct):
 
 
 class Owner(msgspec.Struct):
-    """What a client knows of one owner."""
+    """A client's state of one owner."""
 
     opening: int = -1
     loans: int = -1

@@ -70,7 +70,7 @@ class AddressLease(msgspec.Struct):
 
 
 class Borrower(msgspec.Struct):
-    """What an owner knows of one borrower."""
+    """An owner's state of one borrower."""
 
     opening: int = -1
     heard_at: float = -1e9

@@ -135,6 +135,6 @@ class ClusterOptions(Section, frozen=True):
 
     @property
     def ray_resources(self) -> dict[str, float]:
-        """What Ray reserves for each shard, by Ray's names."""
+        """Resources that Ray reserves for each shard, by Ray's names."""
         memory = {"memory": self.memory_bytes} if self.memory_bytes else {}
         return {"CPU": self.cpus, **memory, **self.resources}

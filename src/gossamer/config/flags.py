@@ -24,7 +24,7 @@ class Flag(NamedTuple):
     many: bool = False
     """May be given several times; the values make a list."""
     value: object = None
-    """What a switch sets."""
+    """The value that a switch sets."""
     resumable: bool = True
     """May be given to `resume` too."""
 

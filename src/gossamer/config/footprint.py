@@ -1,8 +1,8 @@
 """Footprint: what one budget of memory gives to each part that grows with the web.
 
-The budget is of the process tree. What does not grow is subtracted first: the program, and what the configuration adds
-to it. A part's key that is not set takes its share of the rest: the defaults are the shares of the default budget, and
-other budgets are shared in the same proportions. A budget that does not hold the least shares is refused.
+The budget is of the process tree. Parts that do not grow are subtracted first: the program, and what the configuration
+adds to it. A part's key that is not set takes its share of the rest: the defaults are the shares of the default budget,
+and other budgets are shared in the same proportions. A budget that does not hold the least shares is refused.
 """
 
 from functools import cache
@@ -30,7 +30,7 @@ ORIGIN = "memory.budget_bytes"
 
 
 class MemoryShare(NamedTuple):
-    """What a key can work with."""
+    """The memory with which a key can work."""
 
     least: int
     unit_bytes: int = 1

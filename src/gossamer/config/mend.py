@@ -13,7 +13,7 @@ from gossamer.stages.process.options import FieldRule
 
 SHOWN_CHARACTERS_MAX = 60
 TRUTHS = {"true": "true", "yes": "true", "on": "true", "false": "false", "no": "false", "off": "false"}
-"""What people write for the two values of a switch, in lower case, and how TOML has it."""
+"""Words that people write for the two values of a switch, in lower case, and TOML's value for each."""
 _UNLIMITED = re.compile(r"-?\d+|-?inf\w*|all|none|no|never|forever|unlimited").fullmatch
 """Matches what other programs take for no limit, where it is no number that a limit can have."""
 

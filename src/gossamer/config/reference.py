@@ -65,7 +65,7 @@ LOGINS = """\
 [Behind a login](../how-to/login.md) has examples.
 """
 RULES = {"host": HOSTS, "request": REQUESTS, "login": LOGINS}
-"""What the page says of sections whose keys are names."""
+"""Text of the page for sections whose keys are names."""
 EXTRACT = """\
 [Items](items.md) lists the keys of each table. For example:
 

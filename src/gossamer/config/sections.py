@@ -106,7 +106,7 @@ def _one_header(agent: str) -> str:
 
 
 class OperatorOptions(Section, frozen=True):
-    """Who crawls: what server operators see in their logs."""
+    """The crawl's operator, as server operators see it in their logs."""
 
     contact: Annotated[
         str, Key("URL or mail address of yours; without it, no public address is visited.", basic=True, check=_one_word)
@@ -201,7 +201,7 @@ class MemoryOptions(Section, frozen=True):
 
 
 class ProgressOptions(Section, frozen=True):
-    """What the command line shows while it crawls."""
+    """Progress that the command line shows while it crawls."""
 
     style: Annotated[
         Literal["auto", "live", "plain", "json", "quiet"],

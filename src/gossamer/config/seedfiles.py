@@ -27,7 +27,7 @@ FORMATS: Mapping[Form, str] = {
     "warc": "a WARC file without whole responses", "cdx": "a CDX file without captures",
     "json": "JSON lines without addresses",
 }  # fmt: skip
-"""What a file is that names no seed."""
+"""Kinds of files that name no seed."""
 HEAD_BYTES = 4_096
 LINE_BYTES_MAX = 1 << 20
 COLUMNS = ("url", "uri", "address", "link", "href", "loc", "page", "website")
@@ -45,7 +45,7 @@ _HREF = re.compile(
 )
 _SITEMAP = re.compile(rb"<(\w+:)?(?:urlset|sitemapindex)\b")
 _LOC = _COMMENT + rb"|<%sloc>\s*(?:<!\[CDATA\[([^<]*)\]\]>|([^<]*))\s*</%sloc>"
-"""Of a prefix. What is in a comment is no address."""
+"""Of a prefix. Comments hold no addresses."""
 _CAPTURE = re.compile(rb"^[^\s{]\S*+ \d{14} ")
 _WITH_URL = re.compile(rb'^[^{]*+\{.*"url"\s*+:')
 

@@ -17,7 +17,7 @@ _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class Synonyms(NamedTuple):
-    """What words of other programs mean, each by the word."""
+    """Meanings of the words of other programs, by word."""
 
     keys: Mapping[str, str]
     """Options and keys: a key of ours."""

@@ -373,7 +373,7 @@ class Fleet:
             self._scheduling.cancel()
 
     async def _keep_schedules(self) -> None:
-        """Start what is due. What fell due while no server ran, once or more often, is started once."""
+        """Start what is due. A schedule that fell due while no server ran, once or more often, is started once."""
         while True:
             for name in await asyncio.to_thread(self.folder.names):
                 with suppress(MissingError):  # It has just been removed.

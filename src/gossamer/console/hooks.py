@@ -130,7 +130,7 @@ def _configuration(file: Path) -> Config:
 
 
 class _Identities:
-    """Who the crawls of a folder are. A configuration is read again when its file has changed: 16 ms each."""
+    """Identities of the crawls of a folder. A configuration is read again when its file has changed: 16 ms each."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder

@@ -174,7 +174,7 @@ class Agent:
 
     @property
     def tools(self) -> Mapping[str, Tool]:
-        """What may be asked."""
+        """The tools on offer."""
         return {name: tool for name, tool in TOOLS.items() if self._fleet is not None or not tool.starts}
 
     async def list_crawls(self, _: Nothing) -> object:

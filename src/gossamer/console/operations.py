@@ -32,7 +32,7 @@ DEADLINE_S = 90.0
 
 
 class Bounds(NamedTuple):
-    """What callers may send."""
+    """Limits of requests."""
 
     body_bytes_max: int
     request_s_max: float

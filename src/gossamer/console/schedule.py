@@ -19,7 +19,7 @@ FORMS = (
 _CLOCK = re.compile(r"([01]?[0-9]|2[0-3])(?::([0-5][0-9]))?(am|pm)?")
 _CRON = re.compile(r"([0-5]?[0-9]) ([01]?[0-9]|2[0-3]) [*?] \* ([*?0-7]|[a-z]{3})")
 _PLAIN = {"daily": "every day at 3", "weekly": "every Monday at 3", "monthly": "every month on day 1 at 3"}
-"""What is meant by one word, as names of cron and of systemd are."""
+"""Meanings of single words, named as in cron and systemd."""
 _ZONES = frozenset(("utc", "gmt", "z", "cet", "cest"))
 _OFTEN = re.compile(r"every\b.*\b(?:second|minute|hour)s?|hourly|@hourly")
 

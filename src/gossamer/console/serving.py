@@ -99,7 +99,7 @@ async def serve_folder(path: Path, options: ConsoleOptions, port: int, say: Say,
 
 
 class McpOptions(NamedTuple):
-    """What `gossamer mcp` serves, and how."""
+    """Options of `gossamer mcp`."""
 
     path: Path
     is_folder: bool

@@ -40,7 +40,7 @@ Made = TypeVar("Made")
 
 
 class Query(VerbRequest, frozen=True):
-    """What to look for."""
+    """A full-text query."""
 
     q: Annotated[Text, Meta(description='Words, "phrases", -without, title:word.')]
     n: Annotated[int, Meta(ge=1, le=100, description="Maximum number of pages.")] = 10
@@ -75,7 +75,7 @@ class ConfigKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """What the crawl runs with."""
+    """Configuration of the running crawl."""
 
     keys: tuple[ConfigKey, ...]
 

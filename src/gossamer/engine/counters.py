@@ -58,8 +58,8 @@ LOST_SESSIONS_MAX = 20
 
 
 class Cost(msgspec.Struct):
-    """What a crawl takes of its machine, over all runs. Processor time is that of the shard's own process: of reading
-    pages with their rows and links (parse), of the event loop beside that (fetch), and of other threads (store).
+    """Resources of its machine that a crawl used, over all runs. Processor time is of the shard's own process: reading
+    pages with their rows and links (parse), the event loop beside that (fetch), and other threads (store).
     """
 
     cpu_fetch_s: float = 0.0
@@ -85,7 +85,7 @@ class Totals(msgspec.Struct):
     media_types: dict[str, int] = msgspec.field(default_factory=dict)
     """Fetched pages by media type, bounded by `MEDIA_TYPES_MAX`."""
     modules: dict[str, ModuleCounts] = msgspec.field(default_factory=dict)
-    """What each processing module did."""
+    """Counts of each processing module."""
     text_methods: dict[str, int] = msgspec.field(default_factory=dict)
     """Fetched pages with text, by how the text was found."""
     incarnation: int = 0

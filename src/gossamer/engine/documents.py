@@ -48,7 +48,7 @@ class FetchedPage(msgspec.Struct, eq=False):
     is_slow: bool
     """Whether reading it may take long."""
     slices: Generator[None, None, Examined]
-    """What remains to be examined."""
+    """The examination's remaining slices."""
     examined: Examined = msgspec.field(default_factory=dead)
     """Nothing before it is read, and if it cannot be read."""
     is_read: bool = False

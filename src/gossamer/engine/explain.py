@@ -22,7 +22,7 @@ EXCLUDED = "excluded_host"
 
 
 class Lookups(NamedTuple):
-    """What other components know of a URL."""
+    """Lookups of a URL in other components."""
 
     host: Callable[[Url], HostFacts]
     is_leased: Callable[[Url], bool]
@@ -32,7 +32,7 @@ class Lookups(NamedTuple):
     revisits: Callable[[Url], dict[str, object]] = lambda _: {}
     """The record of a page that is revisited, with `next_due_at`; empty if there is none."""
     rendering: Callable[[Url], list[str]] = lambda _: []
-    """What is known about rendering similar pages, in lines."""
+    """Lines about the rendering of similar pages."""
 
 
 class Explainer:

@@ -128,7 +128,7 @@ class Ending(Protocol):
 
 
 class Hints:
-    """What sitemaps and feeds may announce (`features.revisit.hints`). This base reads them as pages."""
+    """Handles announcements of sitemaps and feeds (`features.revisit.hints`). This base reads them as pages."""
 
     wants_feeds = False
 

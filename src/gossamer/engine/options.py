@@ -35,7 +35,7 @@ class LimitsOptions(Section, frozen=True):
 
 
 class WatchOptions(Section, frozen=True):
-    """What the crawl watches of itself and of its machine: see docs/how-to/monitoring.md."""
+    """Watchdogs of the crawl and of its machine: see docs/how-to/monitoring.md."""
 
     look_s: Annotated[float, Key("Seconds between two checks", ge=0.05, le=60, live=True)] = 1.0
     stall_s: Annotated[
@@ -206,7 +206,7 @@ def _place(place: str) -> str:
 
 
 class LoginCheck(Section, frozen=True):
-    """What shows that a login worked: one of these."""
+    """Signs that a login worked: one of these."""
 
     text: Annotated[str, Key("The page after it contains this.")] = ""
     selector: Annotated[str, Key("The page after it has an element that this CSS selector finds.")] = ""

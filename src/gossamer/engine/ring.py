@@ -25,7 +25,7 @@ BUSY = frozenset((429, 503))
 
 
 class RingStep(Enum):
-    """What a driver does next with a lease."""
+    """A driver's next step with a lease."""
 
     DONE = auto()
     RESOLVE = auto()

@@ -111,7 +111,7 @@ class Resources(msgspec.Struct, frozen=True):
 
 
 class Brakes:
-    """What makes a shard start fewer visits, or none: holds, and limits of concurrent requests, each by its holder."""
+    """Holds of a shard's visits, and limits of concurrent requests, each by its holder."""
 
     def __init__(self, concurrency: int, in_flight: Sized, shrink: Callable[[], None]) -> None:
         """`in_flight` are the leases in flight; `shrink` keeps fewer hosts in memory."""

@@ -117,7 +117,7 @@ class RobotsTxt(VisitMiddleware):
 
 
 class Usage(VisitMiddleware):
-    """What a crawl does about statements on the use of pages, given the purposes that its operator declares. About 5 µs
+    """Applies statements on the use of pages to the purposes that the crawl's operator declares. About 5 µs
     for a page without statements.
 
     A page whose site refuses all of the purposes is not requested. A page that refuses them itself is not kept. Without

@@ -101,7 +101,7 @@ class ComparedPage(msgspec.Struct, frozen=True, kw_only=True):
 
 @decodable
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs between two crawls, by the last visit of each to a URL."""
+    """Differences between two crawls, by the last visit of each to a URL."""
 
     first: Annotated[str, Meta(description="Name of the first crawl.")]
     second: Annotated[str, Meta(description="Name of the second crawl.")]

@@ -77,10 +77,10 @@ class Damage(msgspec.Struct, frozen=True, omit_defaults=True):
     """Its path, the crawl's directory included."""
     kind: DamageKind
     what: str
-    """What is wrong, as the rest of a sentence that begins with the file: `is missing`."""
+    """The damage, as the rest of a sentence that begins with the file: `is missing`."""
     affects: str
     remedy: str
-    """What to do, with the command where there is one."""
+    """The remedy, with its command if there is one."""
     offset: int | None = None
     """Byte offset in the file, if known."""
     url: str = ""

@@ -37,7 +37,7 @@ LIMITS: Final = {
     "closed": "hosts that are closed",
     "ready": "this machine",
 }
-"""What limits the crawl, by what most hosts wait for; the keys are those of `stages/frontier/overview.py`."""
+"""Limits of the crawl, by the reason for which most hosts wait; the keys are those of `stages/frontier/overview.py`."""
 
 
 class Health(msgspec.Struct, frozen=True):

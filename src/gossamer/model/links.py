@@ -76,7 +76,7 @@ AnnouncementKind = Literal["sitemap", "sitemap_index", "feed"]
 
 
 class Announced(msgspec.Struct, frozen=True, gc=False):
-    """What a sitemap or a feed says of one address."""
+    """A sitemap's or feed's entry for one address."""
 
     url: str
     """Absolute, without fragment."""
@@ -89,7 +89,7 @@ class Announced(msgspec.Struct, frozen=True, gc=False):
 
 
 class Announcement(msgspec.Struct):
-    """What one sitemap or feed announces, and how often it asks to be fetched."""
+    """The entries of one sitemap or feed, and its requested interval between fetches."""
 
     kind: AnnouncementKind
     entries: list[Announced] = msgspec.field(default_factory=list)
@@ -143,7 +143,7 @@ class Prerequisite(msgspec.Struct, frozen=True, gc=False):
     owner: str = "robots"
     """Name of the middleware that wants it."""
     subject: str = ""
-    """What it is about, for its owner: the address of a document, a login, a subscription, the type of a resource."""
+    """Its subject, for its owner: the address of a document, a login, a subscription, the type of a resource."""
     form: bytes = b""
     """Body of a POST; empty for a GET."""
     is_about_origin: bool = True

@@ -27,7 +27,7 @@ class ModuleError(msgspec.Struct, frozen=True):
 
 
 class ModuleCounts(msgspec.Struct):
-    """What one processing module did in a crawl, over all runs."""
+    """Counts of one processing module in a crawl, over all runs."""
 
     pages: int = 0
     """Pages that the module processed."""
@@ -87,7 +87,7 @@ def sum_modules(shards: list[Mapping[str, object]]) -> dict[str, dict[str, objec
 KINDS = ("text", "int", "float", "bool", "time", "texts", "json")
 """Kinds of value: `time` is wall time in seconds or a datetime, `texts` a list of texts, `json` any JSON value."""
 NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
-"""What a column or a table may be called."""
+"""Valid names of columns and tables."""
 RESERVED = frozenset(("pages", "links", "epochs", "warc", "state", "logs", "search", "checkpoints", "index", "items"))
 """Names that a module may not use: they have another meaning in a crawl's directory."""
 

@@ -11,7 +11,7 @@ Outcome = Literal[
 
 
 class Meaning(NamedTuple):
-    """What an outcome says about its URL."""
+    """Meaning of an outcome for its URL."""
 
     has_content: bool = False
     """The page exists, and we have its content."""

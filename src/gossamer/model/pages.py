@@ -66,13 +66,13 @@ class Findings(msgspec.Struct):
     """meta robots or X-Robots-Tag: links are recorded, not followed."""
     noindex: bool = False
     statements: list[Statement] = msgspec.field(default_factory=list)
-    """What the page's headers and markup state about its use."""
+    """Statements of the page's headers and markup on its use."""
     columns: dict[str, object] = msgspec.field(default_factory=dict)
     """Further columns of `pages`, by name."""
     rows: dict[str, list[dict[str, object]]] = msgspec.field(default_factory=dict)
     """Rows of further tables, by table; each row gets the page's `url`."""
     announcement: Announcement | None = None
-    """What the page says about other pages, if it is a sitemap or a feed."""
+    """Its entries for other pages, if it is a sitemap or a feed."""
     fields: list[str] = msgspec.field(default_factory=list)
     """Fields of items that were extracted or tried, as `items/NAME.FIELD`, for counts."""
     matched: list[str] = msgspec.field(default_factory=list)
@@ -93,7 +93,7 @@ class PageCapture(msgspec.Struct, frozen=True):
 
 
 class Rendered(msgspec.Struct, frozen=True):
-    """What scripts made of a page."""
+    """A page after its scripts ran."""
 
     html: bytes
     """UTF-8."""
@@ -144,8 +144,8 @@ class PageRow(msgspec.Struct):
     simhash: int | None = None
     """64 bits, where near-duplicates are looked for."""
     change: str = ""
-    """What a continuous crawl saw: `appeared`, `changed`, `same`, `vanished`, or `unknown` without an earlier version;
-    empty if the visit showed nothing."""
+    """Change seen by a continuous crawl: `appeared`, `changed`, `same`, `vanished`, or `unknown` without an earlier
+    version; empty if the visit showed nothing."""
     hops: int = 0
     """Redirects in a row that led here."""
     text_method: str = ""
@@ -162,7 +162,7 @@ class PageRow(msgspec.Struct):
     wall: str = ""
     """The bot protection that answered instead of the page; `consent:NAME` for a page that asks for consent."""
     offer: str = ""
-    """What a reply with status 402 says of its price."""
+    """Price that a reply with status 402 states."""
     authenticated: bool = False
     """As `Reply.authenticated`."""
     rendered: str = ""
@@ -251,7 +251,7 @@ class Archived(msgspec.Struct, frozen=True, gc=False):
 
 
 class Sight(msgspec.Struct, frozen=True, gc=False):
-    """What one visit saw of a page, after its outcome was final."""
+    """One visit's view of a page, after its outcome was final."""
 
     url: Url
     outcome: str
@@ -277,7 +277,7 @@ class Sight(msgspec.Struct, frozen=True, gc=False):
 
 
 class Held(msgspec.Struct, frozen=True, gc=False):
-    """What is kept of the last visit, for the conditional headers of the next request and to compare its reply."""
+    """Facts of the last visit, for the conditional headers of the next request and to compare its reply."""
 
     etag: str
     last_modified: str

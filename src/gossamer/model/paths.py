@@ -7,7 +7,7 @@ from gossamer.model.product import LOCK
 
 _PART_BYTES_MAX = 255
 _FORBIDDEN = re.compile(r'[\x00-\x1f\x7f\\:*?"<>|]|[. ]$')
-"""What separates, begins a stream or a drive, or is dropped, on some system."""
+"""Characters that separate, begin a stream or a drive, or are dropped, on some system."""
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)", re.IGNORECASE)
 _NOT_FILES = frozenset(("", "logs", "search", "checkpoints", "exports", LOCK))
 """First parts that no file of a commit has: it has a folder, and these hold other files."""

@@ -6,7 +6,7 @@ import msgspec
 
 
 class Standing(msgspec.Struct, frozen=True, gc=False):
-    """What the crawl knows of a host and its site."""
+    """A host and its site, as the crawl knows them."""
 
     host: str
     queued: int = 0
@@ -32,7 +32,7 @@ class LastVisit(msgspec.Struct, frozen=True, gc=False):
 
 
 class DownloadHistory(msgspec.Struct, frozen=True, gc=False):
-    """What the shard has downloaded that concerns a link."""
+    """The shard's downloads that concern a link."""
 
     page: LastVisit | None
     """Of the page that it leads to; None: it was never visited."""
@@ -93,7 +93,7 @@ class BudgetFacts(msgspec.Struct, frozen=True):
 
 
 class OriginFacts(msgspec.Struct, frozen=True):
-    """What is known of an origin (scheme, host, port) that does not answer, for people."""
+    """Facts about an origin (scheme, host, port) that does not answer, for people."""
 
     origin: str
     state: Literal["waiting", "closed"]
@@ -110,7 +110,7 @@ class OriginFacts(msgspec.Struct, frozen=True):
 
 
 class HostFacts(msgspec.Struct, frozen=True):
-    """What is known of a host, for people."""
+    """Facts about a host, for people."""
 
     name: str
     queued: int = 0
@@ -124,7 +124,7 @@ class HostFacts(msgspec.Struct, frozen=True):
     failures: int = 0
     in_flight: int = 0
     parked: str = ""
-    """What it waits for before its next page."""
+    """The reason for which its next page waits."""
     due_at: float | None = None
     """When the URL of the query is due, if it waits for its own time."""
     attempt: int = 1

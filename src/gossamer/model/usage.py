@@ -120,7 +120,7 @@ _TDM: Final[Mapping[str, bool]] = {"1": False, "0": True}
 def content_usage(value: bytes) -> dict[str, bool]:
     """Return what an AIPREF usage preference says (draft-ietf-aipref-vocab, "Processing Algorithm"). About 4 µs.
 
-    What cannot be parsed, and labels and values that are not defined, say nothing.
+    Undefined labels and values, and text that cannot be parsed, are ignored.
     """
     # Most crawls see no such header, and the import takes 38 ms.
     from http_sf import StructuredFieldError, Token, parse  # noqa: PLC0415

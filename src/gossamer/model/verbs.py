@@ -68,7 +68,7 @@ class FailedError(RefusedError):
 
 
 class VerbRequest(Section, frozen=True, kw_only=True, omit_defaults=True):
-    """What a verb takes; a field that it does not know is an error."""
+    """Arguments of a verb; an unknown field is an error."""
 
 
 class Nothing(VerbRequest, frozen=True):
@@ -113,7 +113,7 @@ class ExcludeHosts(VerbRequest, frozen=True):
 
 
 class Release(VerbRequest, frozen=True):
-    """What was taken for a trap."""
+    """The trap to release."""
 
     name: Annotated[Text, Meta(description="A trap as the status names it, or a host, for all of its.")]
 
@@ -155,7 +155,7 @@ class Scaling(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a URL. More fields than these come where more is known."""
+    """Facts about a URL. Further fields are present where more is known."""
 
     url: str
     state: str
@@ -189,7 +189,7 @@ class HostLists(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CrawlAbout(msgspec.Struct, frozen=True, kw_only=True):
-    """What a crawl is."""
+    """A crawl's identity."""
 
     name: Annotated[str, Meta(description="Its directory's.")]
     mode: str
@@ -268,7 +268,7 @@ class ChangedKey(msgspec.Struct, frozen=True):
 
 
 class SettingsChanged(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What changed, durable; or, where nothing was to change, the keys that may."""
+    """The changes, now durable; or, for an empty request, the keys that may change."""
 
     changed: tuple[ChangedKey, ...] | msgspec.UnsetType = msgspec.UNSET
     live: Annotated[dict[str, str], Meta(description="Keys with their values.")] | msgspec.UnsetType = msgspec.UNSET
@@ -314,7 +314,7 @@ class Verb(NamedTuple):
     changes: bool
     """It changes the crawl: over HTTP it is a POST that needs the token."""
     says: str
-    """What it does, for help and the OpenAPI description; lists show the first sentence."""
+    """Its effect, for help and the OpenAPI description; lists show the first sentence."""
     is_whole: bool = True
     """A change is a command by itself; otherwise a command does more, and is declared with that."""
 

@@ -57,7 +57,7 @@ class Delay(msgspec.Struct, frozen=True, gc=False):
 
 
 class Recovered(msgspec.Struct, frozen=True):
-    """What an earlier process left: instants in wall time, keyed by fingerprint."""
+    """State of an earlier process: instants in wall time, keyed by fingerprint."""
 
     hosts: dict[int, float]
     addresses: dict[int, float]

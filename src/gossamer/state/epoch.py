@@ -55,7 +55,7 @@ class Cleared:
 
 
 class Changes:
-    """What one epoch puts, deletes and clears."""
+    """Keys that one epoch puts, deletes and clears."""
 
     __slots__ = ("_sorted", "cleared", "families", "memory_bytes")
 

@@ -33,7 +33,7 @@ SLICE_BYTES_MAX = 512 << 10
 _UNREADABLE = ("Corruption", "No such file or directory", "missing", "mismatch", "does not exist", "Not implemented")
 """Words in RocksDB's errors about a store whose files are missing or hold other bytes than it wrote."""
 LINKS = "gossamer-store-"
-"""What the folder of links to a store's files begins with, by which it is read; it is gone once an error is shown."""
+"""Prefix of the folder of links through which a store's files are read; it is deleted before an error is shown."""
 
 
 class DamagedStoreError(OSError):

@@ -48,7 +48,7 @@ SHARED_FAMILIES: Final = (WALKED, LISTED, SUBSCRIBED, MENTIONED)
 
 
 class Sharing(Enum):
-    """What happens to the value of a key when the number of shards changes."""
+    """Treatment of a key's value when the number of shards changes."""
 
     COPIED = "copied"
     """The same in all shards: a new shard gets the value of shard 0."""

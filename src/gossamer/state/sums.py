@@ -11,7 +11,7 @@ PIECE_BYTES = 1 << 20
 
 
 class Sums(msgspec.Struct, frozen=True):
-    """What is recorded of a finished file."""
+    """Record of a finished file."""
 
     length: int
     crc: int

@@ -264,7 +264,7 @@ def check_bias(make: Callable[[], Bias], *, starves: bool = False) -> None:
 def check_frontier(make: Callable[[FakeGates], Strategy]) -> None:
     """Run the contract of a frontier component; `make` gives one with the state of the last `cut`, if there was one.
 
-    What it held and did not offer may still be there at the end: it may queue URLs later or never.
+    URLs that it held and did not offer may remain at the end: it may queue them later or never.
     """
     one = make(FakeGates())
     _promise(not one.can_offer(), "a component that holds nothing has nothing to offer")

@@ -74,7 +74,7 @@ def page(*hrefs: str, title: str = "", text: str = "", status: int = 200) -> Rep
 
 
 class FakeWeb:
-    """`ports.ProtocolModule` over a dictionary of addresses. What is not in it is a 404; robots.txt too.
+    """`ports.ProtocolModule` over a dictionary of addresses. An address that is not in it is a 404; robots.txt too.
 
     `held` keeps every request waiting until it is set, so that a test can look at what is in flight.
     """

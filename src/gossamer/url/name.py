@@ -41,7 +41,7 @@ START_BYTES_MAX: Final = 300
 
 
 class SharedPrefix(msgspec.Struct, frozen=True, gc=False):
-    """What all addresses with the same scheme and authority have in common."""
+    """Common part of all addresses with the same scheme and authority."""
 
     host: str
     site: str

@@ -16,7 +16,7 @@ _FAULTS: Final = {
     errno.EROFS: ("cannot be written", "nothing is lost: mend it"),
     errno.EIO: ("fails", "mend or replace it"),
 }
-"""What is wrong with a disk that is not full, and the remedy."""
+"""Faults of a disk that is not full, with their remedies."""
 GONE: Final = "is gone: it was moved or removed while the crawl ran, and what came since the last commit is lost"
 
 

@@ -57,7 +57,7 @@ AF_UNIX = 1
 
 
 class Rights(NamedTuple):
-    """What a process may still open. A folder includes everything below it; a path that does not exist is ignored."""
+    """Files that a process may still open. A folder includes everything below it; a missing path is ignored."""
 
     reads: Sequence[str] = ()
     """To read and execute."""

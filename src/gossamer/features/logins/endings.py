@@ -39,7 +39,7 @@ _VARIES = re.compile(r"(?<=/)[0-9A-Za-z_-]{16,}(?![^/])|[0-9]+")
 
 
 class Evidence(msgspec.Struct):
-    """What followed the URLs of a kind."""
+    """Counts of what happened after URLs of one kind."""
 
     ended: int = 0
     """Sessions that had ended, by the next reply or by that of `good`."""
@@ -52,7 +52,7 @@ class Evidence(msgspec.Struct):
 
 
 class SessionEndings:
-    """What one login has learned, in memory but for the kinds that it excludes. Each call costs some µs."""
+    """Learns which kinds of URLs end one login; only those kinds outlast the process. Each call costs some µs."""
 
     def __init__(self, excluded: list[str]) -> None:
         """`excluded` are the kinds that were found before."""

@@ -103,7 +103,7 @@ class RenderHostRecord(msgspec.Struct, array_like=True, frozen=True):
 
 
 class _Host:
-    """What is known about one host."""
+    """Statistics of one host."""
 
     __slots__ = ("dirty", "groups", "known", "partition")
 

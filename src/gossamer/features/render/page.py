@@ -103,7 +103,7 @@ class PageError(Exception):
 
 
 class Dom(msgspec.Struct, frozen=True):
-    """What scripts made of a document."""
+    """A document after its scripts ran."""
 
     html: str
     url: str

@@ -1,6 +1,6 @@
 """Patience: how long a page is waited for while its requests do not end.
 
-What waits for a silent network never ends with pages that poll. Puppeteer's `networkidle2` tolerates two requests; here
+A wait for a silent network never ends on pages that poll. Puppeteer's `networkidle2` tolerates two requests; here
 the time counts at which a request began, since one that polls looks like one that loads.
 """
 

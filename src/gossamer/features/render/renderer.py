@@ -36,7 +36,7 @@ HOSTS_MAX: Final = 1_000
 
 
 class HostShare(msgspec.Struct):
-    """What is known about the pages of a host."""
+    """Statistics of a host's pages."""
 
     held_s: float = 0.0
     """Seconds for which its pages have held browsers; of a host without pages, raised to that of the others."""

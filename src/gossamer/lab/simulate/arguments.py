@@ -21,7 +21,7 @@ OF_DRAWN_HOSTS = frozenset(
         "denied_host_share", "crawl_delay_share", "crawl_delay_s", "giant_pages", "giant_fetch_s",
     )
 )  # fmt: skip
-"""What says nothing of a synthetic web, whose hosts come with their sizes, addresses and delays."""
+"""Options without meaning for a synthetic web, whose hosts come with their sizes, addresses and delays."""
 Values = dict[str, object]
 """By dotted key."""
 

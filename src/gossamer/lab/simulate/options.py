@@ -72,7 +72,7 @@ class MachineOptions(Section, frozen=True):
 
 
 class ExchangeOptions(Section, frozen=True):
-    """What it costs that shards are many."""
+    """Costs of several shards."""
 
     delay_s: Annotated[float, Key("From the page to the other shard's queue: a commit on either side", ge=0)] = 2.0
     cpu_us_per_link: Annotated[float, Key("CPU of a link that goes to another shard, at both together", ge=0)] = 4.0

@@ -20,13 +20,13 @@ MEASURED = "measured: docs/explanation/simulation.md"
 
 @dataclass(frozen=True)
 class Published:
-    """What the original crawl is said to have done."""
+    """Published results of the original crawl."""
 
     pages: float
     time_s: float
     pages_per_s: float
     limit: str
-    """What its authors say limited it."""
+    """The limit that its authors name."""
     cost_per_million: float | None = None
     cores: int = 0
     """Of all its machines."""
@@ -43,7 +43,7 @@ class SimulationPreset:
 
 
 LOOPBACK_S = 0.01
-"""What a request on loopback takes beside the latency of the synthetic web."""
+"""Seconds that a request on loopback takes beside the latency of the synthetic web."""
 
 
 def synthetic_web(simweb: SimwebOptions) -> dict[str, object]:

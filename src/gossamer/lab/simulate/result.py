@@ -186,7 +186,7 @@ CACHED_HOST_BYTES = 2_000.0
 IN_FLIGHT_PAGES = 2.0
 """Copies of a page in memory for each request at once: body as sent, body decoded."""
 EPOCH_VISIT_BYTES = 8_000.0
-"""What a visit leaves in the open epoch and in the tables until they are committed."""
+"""Memory of a visit in the open epoch and in the tables, until they are committed."""
 EPOCH_VISITS = 4_000
 
 QUEUED_URL_BYTES = 40.0

@@ -87,7 +87,7 @@ class ChangingWeb:
 
 
 class Watched(msgspec.Struct, frozen=True):
-    """What a schedule reached, from the end of the burn-in on."""
+    """Results of a schedule since the end of the burn-in."""
 
     freshness: float
     """Share of the time in which copies are the pages', weighted by importance."""
@@ -278,7 +278,7 @@ class RevisitsOptions(Section, frozen=True):
 
 
 class PolicyResult(Watched, frozen=True):
-    """What one policy reached, once it had had time to learn."""
+    """Results of one policy after its time to learn."""
 
     policy: str
     of_best: float

@@ -61,7 +61,7 @@ class Case(msgspec.Struct, frozen=True):
     pages: float
     ended: Ended
     limit: Limit
-    """What limited it for the longest time."""
+    """The limit that held for the longest time."""
 
 
 class SensitivityRow(msgspec.Struct, frozen=True):

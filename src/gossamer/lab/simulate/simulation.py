@@ -92,7 +92,7 @@ WAKE_S_MIN = 1e-3
 
 
 class Shared(NamedTuple):
-    """What all shards of a simulation have in common."""
+    """Parts that all shards of a simulation share."""
 
     options: SimulateOptions
     web: ModelWeb

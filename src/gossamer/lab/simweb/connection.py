@@ -18,7 +18,7 @@ from gossamer.world.clock import Clock
 STALL_S_MAX = 600.0
 """A stalled request is dropped after this time: no client waits longer."""
 ALERT = b"\x15\x03\x01\x00\x02\x02\x0a"
-"""What a TLS server says to what is no TLS: a fatal alert, unexpected_message (RFC 8446, section 6)."""
+"""Answer of a TLS server to bytes that are not TLS: a fatal alert, unexpected_message (RFC 8446, section 6)."""
 HELLO = b"\x16\x03"
 """How a TLS client begins."""
 PLAIN_HTTP = (

@@ -21,7 +21,7 @@ ABORTED_S = 0.05
 
 
 class Promise(msgspec.Struct, frozen=True):
-    """What a crawl promises: no request to a host sooner after the end of the last one than
+    """A crawl's promise: no request to a host sooner after the end of the last one than
     `clamp(factor * mean of the last fetch times, delay_s_min, delay_s_max)`, or Crawl-delay where that is longer. The
     mean is over up to five fetch times, from the first one on.
     """

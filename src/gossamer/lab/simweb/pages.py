@@ -25,9 +25,9 @@ SECTIONS = (
     "events", "shop", "help", "talk", "press", "field", "maps", "letters",
 )  # fmt: skip
 LINK_BYTES = 62
-"""What a link takes, about; sizes aim at their median with it."""
+"""Approximate bytes of a link, used to reach the median size."""
 TOPIC_BYTES = 24
-"""What a page's own word takes beside each link."""
+"""Bytes of a page's own word beside each link."""
 SENTENCES_MAX = 2_048
 NAV = 5
 FACES_MAX = 4_096
@@ -37,7 +37,7 @@ _PAGE_PATH = re.compile(r"/([a-z]+)/p([1-9]\d{0,8})\.html")
 
 
 class Face(msgspec.Struct, frozen=True):
-    """What all pages of one host's content share, written out once."""
+    """The parts that all pages of one host share, written out once."""
 
     host: WebHost
     origin: str

@@ -106,7 +106,7 @@ class SimwebProcess:
 
     @property
     def options(self) -> str:
-        """What the web is made from, as JSON: at the same addresses and port, it makes the same web in any process."""
+        """Specification of the web, as JSON: with the same addresses and port it makes the same web in any process."""
         return msgspec.json.encode(self.web.options if self._process is not None else self._options).decode()
 
     @property

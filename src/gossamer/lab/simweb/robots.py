@@ -37,7 +37,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class RobotsPlan(msgspec.Struct, frozen=True):
-    """What a host's robots.txt says and what follows from it."""
+    """A host's robots.txt and its consequences."""
 
     answers: tuple[ServedAnswer, ...]
     """To the first, second … request for /robots.txt."""

@@ -85,7 +85,7 @@ class Made(msgspec.Struct, frozen=True):
 
 
 class PagePlace(msgspec.Struct, frozen=True):
-    """What a behavior gets of the web around it."""
+    """A behavior's view of the web around it."""
 
     host: WebHost
     origin: str
@@ -187,7 +187,7 @@ class Sheet:
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """What was written so far."""
+        """The facts written so far."""
         return tuple(self._marks)
 
     def page(self, *, headers: Headers = ()) -> Made:

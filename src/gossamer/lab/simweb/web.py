@@ -39,7 +39,7 @@ NAMING = frozenset(ROBOTS) - {
 MADE_MAX = 2_048
 """Behaviors whose pages are kept, 5 to 50 KB each; making one takes 15 to 500 µs."""
 NEWS_SENTENCES = 4
-"""What is new on a page that changed."""
+"""Number of new sentences on a page that changed."""
 NOT_FOUND = Made((ServedAnswer(404, HTML, b"<!DOCTYPE html><title>Not found</title><p>There is no such page.\n"),))
 MISDIRECTED = ServedAnswer(421, TEXT, b"This server knows no such host.\n")
 

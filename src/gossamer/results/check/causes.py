@@ -22,7 +22,7 @@ Common = Literal["template", "page", "host", "folder", "one"]
 
 
 class _CauseMark(NamedTuple):
-    """What faults of one kind can have in common."""
+    """A cause that faults of one kind can share."""
 
     kind: str
     common: Common

@@ -16,7 +16,7 @@ State = Literal["", "new", "known", "accepted"]
 
 
 class FaultName(NamedTuple):
-    """What makes two faults of two checks the same."""
+    """The fields by which faults of two checks are the same."""
 
     kind: str
     what: str

@@ -15,7 +15,7 @@ from gossamer.results.export.faults import KINDS, SEVERITIES, Severity, SiteFaul
 from gossamer.results.report.text import printable
 
 COLUMNS = ("fault", "url", "detail", "pages", "severity", "cause", "state")
-"""What is said of each fault: the last are how bad it is, what it has in common with others, and whether it is new."""
+"""Columns of a fault: the last are its severity, its cause (shared with others), and whether it is new."""
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 RESULTS_MAX = 25_000
 """Results of one run that GitHub takes."""

@@ -1,4 +1,4 @@
-"""Page: a check as one HTML page that loads nothing. What it shows is escaped; only addresses of the web are links."""
+"""Page: a check as one HTML page that loads nothing. All texts are escaped; only addresses of the web are links."""
 
 import base64
 import hashlib

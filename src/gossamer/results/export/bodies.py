@@ -264,7 +264,7 @@ NOT_MODIFIED = 304
 
 
 class ArchivedRecord(NamedTuple):
-    """What one record says of a page."""
+    """A page, as one record has it."""
 
     url: str
     status: int

@@ -52,7 +52,7 @@ class PageChange(ChangeRow, frozen=True):
     warc_type: str
     """`response`, or `revisit`: then the record that this one refers to has the body."""
     compared: str = ""
-    """What versions are compared by now: `revisit.change`. With `words`, digits edited outside items are none."""
+    """The comparison of versions now (`revisit.change`). With `words`, edits of digits outside items do not count."""
 
 
 class FieldChange(ChangeRow, frozen=True):
@@ -64,7 +64,7 @@ class FieldChange(ChangeRow, frozen=True):
     items: str
     """The kind of item: NAME of `items/NAME`."""
     item: str
-    """What identifies it on its page: the value of its identity, else its number."""
+    """Its identity on its page: the value of its identity, else its number."""
     field: str
     before: str | None
     """As text; None if there was no value."""

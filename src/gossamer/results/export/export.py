@@ -43,7 +43,7 @@ OTHER_FORMATS = {
     "zip": "wacz is one file with everything",
     "sitemap": "jsonl with --where 'status = 200' has the addresses",
 }
-"""What to use in place of formats that others have."""
+"""Formats of this program in place of those of others."""
 FORMATS = (
     "parquet", "jsonl", "csv", "markdown", "cdxj", "wacz", "pagefiles", "mirror", *database.FORMATS, *corpus.FORMATS,
 )  # fmt: skip
@@ -88,7 +88,7 @@ class ExportedCrawl:
     """Whether the crawl runs: its files are renamed and converted while they are read."""
     logs: Sequence[CommittedLog] = ()
     files: Mapping[str, ManifestEntry] | None = None
-    """What the last commit says of each file, by name; None if it is not known: finished files count then."""
+    """The last commit's entry of each file, by name; None if it is not known: finished files count then."""
     lost: Sequence[Damage] = ()
     """Files that are missing or have another length than was committed. Not known of a crawl that runs."""
     unread: str = ""
@@ -119,7 +119,7 @@ class ExportedCrawl:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What came of it."""
+    """Result of an export."""
 
     rows: dict[str, int]
     """Written, by table."""
@@ -137,7 +137,7 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """What an export is to hold."""
+    """Contents of an export."""
 
     to: str
     """The format."""

@@ -49,7 +49,7 @@ NAMES_HELD_MAX = 10_000
 NAMES_MAX = 100
 """Names that are tried for a URL: a site can have addresses that spell the hashes of others."""
 _EXTENSION = re.compile(r"\.(?=[0-9]*[a-z])[a-z0-9]{1,16}$")
-"""What a file may end with, and no directory does. One of digits alone is part of a version."""
+"""Extensions of files, which no directory has. One of digits alone is part of a version."""
 _KINDS = {
     "text/html": ".html", "application/xhtml+xml": ".html", "text/css": ".css", "text/javascript": ".js",
     "application/javascript": ".js", "application/x-javascript": ".js", "image/jpeg": ".jpg", "image/png": ".png",

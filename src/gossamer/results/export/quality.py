@@ -20,7 +20,7 @@ TOP_NGRAMS_MAX = {2: 0.20, 3: 0.18, 4: 0.16}
 REPEATED_NGRAMS_MAX = {5: 0.15, 6: 0.14, 7: 0.13, 8: 0.12, 9: 0.11, 10: 0.10}
 """Largest share of characters in runs of that number of words that occurred before."""
 TERMINALS = tuple(".?!…。．｡？！।॥؟۔።፧՜՞։។៕")  # noqa: RUF001 - in their own scripts
-"""What ends sentences, in any script."""
+"""Characters that end sentences, in any script."""
 BYTES_A_TOKEN = 4
 SHORT_CHARACTERS = 30
 _TERMS = re.compile(r"terms of use|privacy policy|cookie policy|uses cookies|use of cookies|use cookies|javascript")

@@ -71,7 +71,7 @@ class Sorter:
     def merge(self, consumed: Sequence[int] = ()) -> Iterator[tuple[pa.Table, list[int]]]:
         """Yield all rows in order, table by table, each with how many rows of each run are behind it.
 
-        What is behind is left out when it is given as `consumed`.
+        Entries up to `consumed` are left out.
         """
         yield from self._merge_runs(self.runs, list(consumed) or [0] * len(self.runs))
 

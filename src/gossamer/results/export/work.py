@@ -1,7 +1,7 @@
 """Work: one export under way, in a folder beside its target, so that it can be killed at any moment and go on.
 
-`TARGET.part/` holds what is made (`out`), what it is made of (`runs`, copies) and how far it is (`state.json`). What
-the state says was synced before it said so; what was made after it is made again. The target appears by one rename.
+`TARGET.part/` holds what is made (`out`), what it is made of (`runs`, copies) and how far it is (`state.json`). Work
+that the state names was synced before; later work is repeated. The target appears by one rename.
 """
 
 import errno

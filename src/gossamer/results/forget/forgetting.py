@@ -41,7 +41,7 @@ READINGS_MAX = 5
 
 
 class ForgetRequest(msgspec.Struct, frozen=True):
-    """What is to be forgotten, as it was requested."""
+    """The request to forget."""
 
     pattern: str
     until: str = ""
@@ -69,7 +69,7 @@ class ForgetPlan(msgspec.Struct):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What came of it."""
+    """Result of forgetting."""
 
     entry: ForgottenEntry
     exports: tuple[str, ...] = ()

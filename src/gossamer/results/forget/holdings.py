@@ -119,7 +119,7 @@ class Holdings(AbstractContextManager["Holdings"]):
         return path
 
     def finish_journals(self) -> None:
-        """Finish the files that grow; the next run begins others. What no commit names goes."""
+        """Finish the files that grow; the next run begins others. Files that no commit names are deleted."""
         for entry in self.manifest.values():
             if entry.phase < Phase.FINAL:
                 _unshare(self.path(entry.name + ".open"), entry.length)
@@ -149,7 +149,7 @@ class Holdings(AbstractContextManager["Holdings"]):
 
     @property
     def totals(self) -> Totals:
-        """What the shard did so far."""
+        """The shard's totals so far."""
         return load(self.store, TOTALS, Totals)
 
     def take_incarnation(self, number: int) -> None:

@@ -1,6 +1,6 @@
 """Keys: what a shard's store knows of forgotten pages: records, queued URLs, digests, memories of visits, robots.txt.
 
-Numbers of hosts stay (delays, failures, budgets): they are promises to servers. What the outbox names is a mention.
+Numbers of hosts stay (delays, failures, budgets): they are promises to servers. Links in the outbox are mentions.
 """
 
 from typing import Final

@@ -1,6 +1,6 @@
 """Tables: rows of forgotten pages leave Parquet files, and logs that still become such or part of the search index.
 
-What a crawl makes of its tables goes with them: index, search index, logs, exports.
+Files that a crawl derives from its tables go with them: index, search index, logs, exports.
 """
 
 import re
@@ -174,9 +174,9 @@ def _write_log(_source: Path, target: Path, rows: Iterable[pa.RecordBatch]) -> N
 
 
 EXPORTS: Final = frozenset((".parquet", ".jsonl", ".csv", ".cdxj", ".wacz"))
-"""What files of exports end with."""
+"""Extensions of files of exports."""
 IN_FOLDERS: Final = EXPORTS | {".md", ".pfl", ".ndjson", ".html"}
-"""What files end with in the folders that exports make."""
+"""Extensions of files in the folders that exports make."""
 _OWN: Final = frozenset(("warc", "state", "logs", "search", "checkpoints", INDEX, "crawl.toml", FORGOTTEN))
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}+://[^\s\"'<>\\]+")
 _NEW = "search.forgetting"

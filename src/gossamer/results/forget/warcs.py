@@ -54,7 +54,7 @@ _SPACES = b" " * PIECE_BYTES
 
 
 class RecordIdentity(msgspec.Struct, frozen=True):
-    """What identifies a record."""
+    """Identity of a record."""
 
     file: str
     offset: int
@@ -71,7 +71,7 @@ class RecordIdentity(msgspec.Struct, frozen=True):
 
 @decodable
 class SavedPayloads(msgspec.Struct):
-    """What was saved, for the steps behind."""
+    """Saved payloads, for the later steps."""
 
     moves: list[tuple[str, int, Moved]] = []
     """File and offset of a record that was rewritten, and where it is now."""

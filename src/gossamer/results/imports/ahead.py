@@ -1,7 +1,7 @@
 """Ahead: other processes read and examine the captures that are imported next. They are committed in their order.
 
-An archive is divided into stretches of records; a question is one stretch. What a process does not answer, the
-importing process reads and examines itself.
+An archive is divided into stretches of records; a question is one stretch. The importing process reads and examines
+the stretches that a process does not answer.
 """
 
 import asyncio

@@ -110,7 +110,7 @@ class Capture(msgspec.Struct, frozen=True, tag=True):
     """Why a redirect is not followed, from a metadata record (Gossamer)."""
     fetch_s: float = 0.0
     wire_bytes: int = 0
-    """What the request took, from a metadata record (Heritrix, Gossamer); 0 if none says it."""
+    """Bytes of the transfer, from a metadata record (Heritrix, Gossamer); 0 without one."""
     authenticated: bool = False
     """As in `Reply`, of Gossamer's records."""
 
@@ -161,7 +161,7 @@ class Skipped(msgspec.Struct, frozen=True, tag=True):
 
 
 class ImportRequest(msgspec.Struct, frozen=True):
-    """What is imported of which archives."""
+    """The archives to import, and the filters."""
 
     sources: tuple[Source, ...]
     copies: bool = False

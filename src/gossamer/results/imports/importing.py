@@ -104,7 +104,7 @@ class Importer:
         """Import all archives; return whether they are done.
 
         Raises:
-            OSError: the disk refuses. What was committed stays.
+            OSError: the disk refuses. Commits before it stay.
         """
         self._table = imported.ImportTable(files=imported.read_table(self._directory).files)
         self._begin_seeds(self._shard.controls.settings.config.seeds.urls)
@@ -227,7 +227,7 @@ class Importer:
             await self._commit_sometimes()
 
     def _items(self, stretch: ArchiveStretch, answer: StretchAnswer) -> Iterator[tuple[Item, Examined | None]]:
-        """Yield the items of a stretch, and what processes found in them. What they have not read is read here."""
+        """Yield the items of a stretch with their examinations. Items that processes have not read are read here."""
         for read in answer.items:
             yield read.whole()
         if not answer.is_whole:

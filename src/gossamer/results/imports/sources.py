@@ -45,7 +45,7 @@ _FAULTS = {
         "is a session of a proxy (Charles, mitmproxy); export it as HAR, and import that"
     ),
 }
-"""Why files that begin so are no archives, and what to do. What is packed: LZ4, bzip2, xz, 7z, RAR, tar."""
+"""Why files that begin so are no archives, and what to do. Packed files: LZ4, bzip2, xz, 7z, RAR, tar."""
 _SUFFIXES = (
     ".warc", ".warc.gz", ".warc.zst", ".warc.open", ".warc.gz.open", ".arc", ".arc.gz", ".wacz", ".har", ".har.gz",
 )  # fmt: skip
@@ -64,8 +64,8 @@ def find_sources(names: Sequence[str], store: ArchiveOptions = _NO_OPTIONS) -> l
     """Return the archives that some names lead to, each once, in the order of the names, in a folder in that of paths.
 
     In folders, also those below, and below an address of a store, files count that are named like archives. A text
-    file that is named is a list of paths or addresses, one a line (see `_base`). What a file holds is recognized by its
-    content; one that is no archive has a `fault`.
+    file that is named is a list of paths or addresses, one a line (see `_base`). The kind of a file is recognized by
+    its content; one that is no archive has a `fault`.
 
     Raises:
         ConfigError: a name leads to nothing, or the only file that is named is no archive.

@@ -1,4 +1,4 @@
-"""What runs in a separate process.
+"""Entry point of a separate process.
 
 `python -m gossamer.results.isolated crawl.toml` reads a reply on its standard input and writes what it came to: one
 suspect page. `… crawl.toml modules` answers for the modules that run isolated, page after page, `… crawl.toml captures`

@@ -44,7 +44,7 @@ class ContentQuestion(msgspec.Struct, array_like=True, frozen=True):
     warc_folder: str
     pages: list[ArchivedPage]
     work: tuple[str, ...] = ("markdown",)
-    """What is to be done with them: find contents as `markdown` or `text` alone, with or without the `visible` text,
+    """The work to do: find contents as `markdown` or `text` alone, with or without the `visible` text,
     that alone, or write `files` of a mirror to a folder, with names from a database.
     """
 

@@ -31,9 +31,9 @@ class AnswerBounds(msgspec.Struct, frozen=True, kw_only=True):
     plural: str
     """Of its questions."""
     advice: str
-    """What to do about a question that takes too long."""
+    """Advice about a question that takes too long."""
     remedy: str = ""
-    """What to do about one that ends the process; begins with its punctuation."""
+    """Remedy for one that ends the process; begins with its punctuation."""
     answer_s_max: float
     """For one question, from the moment in which the process begins with it."""
     processor_s_max: float

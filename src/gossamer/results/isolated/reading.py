@@ -38,9 +38,9 @@ NOT_ARCHIVED = "missing"
 UNKNOWN = "application/octet-stream"
 REWRITTEN = (CSS, SVG)
 TEXTS = frozenset((*PLAIN_TYPES, "text/csv", "text/vtt", "application/json"))
-"""What is shown as plain text, and so is XML but SVG."""
+"""Media types shown as plain text, beside XML other than SVG."""
 SHOWN = ("image/", "audio/", "video/")
-"""What browsers show beside pages and text; they pass nothing of it on to a plug-in."""
+"""Media types that browsers show beside pages and text, without a plug-in."""
 SCRIPTS = ("javascript", "ecmascript")
 
 

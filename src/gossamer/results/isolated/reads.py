@@ -1,5 +1,5 @@
-"""Reads: questions to the archives of crawls, answered by a separate process. What a hostile page does to it, and the
-memory that a large table takes, do not reach the process that asks.
+"""Reads: questions to the archives of crawls, answered by a separate process. A hostile page, or the memory of a
+large table, does not affect the calling process.
 """
 
 import base64
@@ -64,7 +64,7 @@ class ReadHost(msgspec.Struct, array_like=True, frozen=True, tag=True):
 
 
 class ReadComparison(msgspec.Struct, array_like=True, frozen=True, tag=True):
-    """What another crawl, the earlier one, has otherwise."""
+    """Comparison with another, earlier crawl."""
 
     earlier: str
     change: Compared
@@ -92,7 +92,7 @@ ReadQuestion = ReadVersions | ReadItems | ReadHost | ReadComparison | ReadReplay
 
 
 class ArchiveQuestion(msgspec.Struct, array_like=True, frozen=True):
-    """What the process is given."""
+    """Input of the process."""
 
     directory: str
     question: ReadQuestion

@@ -28,7 +28,7 @@ SEARCHING = AnswerBounds(
 
 
 class SearchRequest(msgspec.Struct, array_like=True, frozen=True):
-    """What the search process is given."""
+    """Input of the search process."""
 
     folders: tuple[str, ...]
     question: SearchQuestion

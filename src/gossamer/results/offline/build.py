@@ -69,7 +69,7 @@ class SegmentOrder:
 
 @dataclass(frozen=True, slots=True)
 class SegmentBuilt:
-    """What came of it."""
+    """Result of a build."""
 
     paths: tuple[Path, ...]
     urls: int
@@ -175,7 +175,7 @@ OBSOLETE = {
     "texts": (FROM.name, way_kind(1).name, FOUND.name, PAGE.name, SHORTER.name, RELAXED.name),
     "arrange": (choice_kind(1).name,),
 }
-"""What is no longer needed when a step begins."""
+"""Files that are obsolete when a step begins."""
 
 
 def _after(work: BuildFolder) -> str:

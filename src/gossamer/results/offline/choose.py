@@ -25,9 +25,9 @@ SHORTER = kinds.KNOWN._replace(name="shorter")
 RELAXED = kinds.KNOWN._replace(name="relaxed")
 """Pages that turned out to be nearer than they were known to be: their links are, too."""
 ADDED = kinds.KNOWN._replace(name="added")
-"""What is to be known from now on."""
+"""Records of URLs that become known."""
 LISTED = kinds.KNOWN._replace(name="listed")
-"""What the segments list."""
+"""Records of URLs that the segments list."""
 LISTED_MAX = 255
 _BATCH = 8_192
 

@@ -57,7 +57,7 @@ class Ranked(msgspec.Struct, frozen=True):
 
 
 class Ranking(msgspec.Struct, frozen=True):
-    """What was made."""
+    """Result of ranking."""
 
     path: str
     urls: int

@@ -26,7 +26,7 @@ _OFFSETS_BYTES = 8 * (CELLS + 1)
 
 
 class RecordKind(NamedTuple):
-    """What a file's records are."""
+    """Kind of a file's records."""
 
     name: str
     dtype: np.dtype[Any]

@@ -62,7 +62,7 @@ _TEXTS = [field.name for field in SCHEMA if not pa.types.is_integer(field.type)]
 
 
 class SegmentInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What a segment says of itself."""
+    """Description of a segment."""
 
     version: int = VERSION
     made_by: str = ""
@@ -75,7 +75,7 @@ class SegmentInfo(msgspec.Struct, frozen=True, kw_only=True):
     rules: str = ""
     """How keys were made: the rules of the section `url` that are not the default, as JSON."""
     order: str = ""
-    """What was asked for, as JSON: repeating it finds this file done."""
+    """The request, as JSON: repeating it finds this file done."""
 
 
 class Rows(msgspec.Struct, frozen=True):

@@ -22,7 +22,7 @@ Progress = Callable[[str, int, int], None]
 """Called with what is done, how much of it, and of how much."""
 
 BASE_BYTES = 264_000_000
-"""What the program holds without any of the rows: interpreter, libraries, lists of the public suffixes."""
+"""Memory of the program without any rows: interpreter, libraries, lists of the public suffixes."""
 BUFFER_BYTES_MIN = 8_000_000
 
 
@@ -57,18 +57,18 @@ class Build:
 
     @property
     def inputs(self) -> BuildInputs:
-        """What is read."""
+        """The inputs."""
         assert self.work.state.inputs is not None
         return self.work.state.inputs
 
     @property
     def room_bytes(self) -> int:
-        """What rows may take in memory, with all the copies that sorting them makes."""
+        """Memory for rows, with all the copies that sorting them makes."""
         return max(8 * BUFFER_BYTES_MIN, self.memory_bytes_max - BASE_BYTES)
 
     @property
     def buffer_bytes(self) -> int:
-        """What may wait before it is written, and what is read at once: sorting takes rows several times more."""
+        """Bytes buffered before a write and read at once: sorting takes several times as much."""
         return max(BUFFER_BYTES_MIN, self.room_bytes // 8)
 
     @property

@@ -1,7 +1,7 @@
 """Work: a build under way, in a folder beside its target, so that it can be killed at any moment and goes on.
 
 `TARGET.part/` holds sorted runs of records and rows, and `state.json`, which says which of them count and how far the
-current step is. What the state says was synced before it said so; what it does not name is removed and made again.
+current step is. Files that the state names were synced before; others are removed and made again.
 """
 
 import shutil
@@ -27,7 +27,7 @@ class BuildPiece(ExportPiece, frozen=True):
 
 @decodable
 class BuildInputs(msgspec.Struct):
-    """What a build reads, as it stood when the build began."""
+    """Inputs of a build, as of its start."""
 
     pages: list[BuildPiece] = []
     links: list[BuildPiece] = []
@@ -43,14 +43,14 @@ class BuildState(msgspec.Struct):
     """How far a build is."""
 
     order: str
-    """What was asked for, in words, as JSON."""
+    """The request, in words, as JSON."""
     inputs: BuildInputs | None = None
     step: str = ""
     position: int = 0
     runs: dict[str, list[str]] = {}
     """Names of the files that count, by kind."""
     figures: dict[str, int] = {}
-    """What was counted so far."""
+    """Counts so far."""
     serial: int = 0
     publishing: list[tuple[str, str]] = []
     """Everything is made: these files get these names."""
@@ -99,7 +99,7 @@ class BuildFolder(WorkFolder):
         return [self.folder / name for name in self.state.runs.get(kind, [])]
 
     def save(self) -> None:
-        """Note how far it is. What the note says must be on disk by then."""
+        """Save the progress. Everything that it names must be on disk before."""
         write_whole(self._state_file, msgspec.json.encode(self.state))
 
     def begin(self, step: str, *obsolete: str) -> None:

@@ -51,7 +51,7 @@ class Trouble(msgspec.Struct, frozen=True):
 
 
 class TimelineStep(msgspec.Struct, frozen=True):
-    """What ended within one step of time."""
+    """Visits that ended within one step of time."""
 
     at_s: float
     """The step's begin, in seconds since the first attempt."""
@@ -136,7 +136,7 @@ class Gaps(msgspec.Struct, frozen=True):
 
 
 class PolitenessSummary(msgspec.Struct, frozen=True):
-    """What robots.txt forbade, and how long hosts were left alone."""
+    """URLs that robots.txt forbade, and delays between requests."""
 
     robots_denied: int = 0
     robots_denied_hosts: int = 0
@@ -161,7 +161,7 @@ class CopyFigures(msgspec.Struct, frozen=True):
     """Contents that came more than once."""
 
     url: str
-    """Who had it first."""
+    """URL of the original."""
     copies: int
     body_bytes: int
     """Of all copies together."""
@@ -212,7 +212,7 @@ class Dns(msgspec.Struct, frozen=True):
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """What a million pages take."""
+    """Resources for a million pages."""
 
     name: str
     core_hours: float
@@ -221,7 +221,7 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 class CostFigures(msgspec.Struct, frozen=True):
-    """What the crawl took of its machine, over all runs."""
+    """Resources of its machine that the crawl used, over all runs."""
 
     cpu_s: dict[str, float] = {}
     cpu_s_each: float = 0.0
@@ -239,11 +239,11 @@ class Report(msgspec.Struct, frozen=True):
     """
 
     warnings: tuple[str, ...] = ()
-    """What the operator should know, in sentences, as in the status."""
+    """Warnings for the operator, in sentences, as in the status."""
     damage: tuple[str, ...] = ()
     """A line for each file that is known to be lost: the figures lack what it holds."""
     incomplete: str = ""
-    """What the figures lack, in a sentence; empty if they lack nothing that is known of."""
+    """Sentence about missing data; empty if none is known to be missing."""
     attempts: int = 0
     """Rows of `pages`."""
     attempts_counted: int | None = None
@@ -321,7 +321,7 @@ class Report(msgspec.Struct, frozen=True):
     render_reasons: tuple[Count, ...] = ()
     """Of pages fetched: why each was rendered or, over budget, not, where `crawl.render` is `auto`."""
     rendering: dict[str, float] = {}
-    """What rendering took and brought, as in the status. Empty when the state was not at hand."""
+    """Costs and gains of rendering, as in the status. Empty without the state."""
     link_types: tuple[Count, ...] = ()
     """Share of all links."""
     seeds_not_fetched: tuple[SeedState, ...] = ()

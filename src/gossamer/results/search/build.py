@@ -25,7 +25,7 @@ PAGES_A_COMMIT = 5_000
 
 
 class IndexBuilt(msgspec.Struct, frozen=True):
-    """What came of it."""
+    """Result of a build."""
 
     pages: int
     resumed: bool

@@ -30,7 +30,7 @@ _VERSION = re.compile("v?[0-9]+")
 _ELISION = re.compile(r"(?:[cdjlmnst]|qu|dell|nell|all|un)['\u2019](.+)", re.IGNORECASE)
 """An article or pronoun of French, Italian or Catalan before a word."""
 EXACT_SCORE = 100.0
-"""What a page scores more that has all words as they are written."""
+"""Added score of a page that has all words as they are written."""
 _SIMPLE = TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(40)).filter(Filter.lowercase()).build()
 """How the words of layout 1 are cut."""
 

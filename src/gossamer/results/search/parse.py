@@ -58,7 +58,7 @@ class QueryParser:
 
     def __init__(self, query: str) -> None:
         self.problems: list[str] = []
-        """What was left out or taken otherwise than written."""
+        """Notes on parts of the query that were left out or changed."""
         self._tokens = _TOKEN.finditer(query.translate(_QUOTES))
 
     def parse(self) -> QueryGroup:

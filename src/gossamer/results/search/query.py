@@ -58,7 +58,7 @@ class QueryAnswer(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
     """Parts of the query that were left out, or taken otherwise than written."""
     notice: str = ""
-    """What the index lacks, and how to bring it up to date."""
+    """Note on what the index lacks, and how to bring it up to date."""
     suggestion: str = ""
     """A similar query that finds pages, where this one finds none."""
     hosts: dict[str, int] = {}

@@ -41,7 +41,7 @@ _FOLDED = str.maketrans(  # With a stroke, and letters of Arabic that differ in 
 _COMPOUND = re.compile(r"(?<![^\W_])[^\W_]++(?>(?:[-.'\u2019_&,\u2010\u2011\u200c][^\W_]++){1,8})")
 _SEPARATORS = str.maketrans("", "", "-.'\u2019_&,\u2010\u2011\u200c")
 _APART = {code: " " for code in range(128) if not chr(code).isalnum() and chr(code) not in "-.'_&,+#"}
-"""What neither is part of a compound or symbol nor stands next to one that it changes."""
+"""Characters that are not part of a compound or symbol, and change none beside them."""
 _AFTER = ".,;:!?)\"'"
 _THOUSANDS = re.compile(r"\d{1,3}([,.'\u2019])\d{3}(?:\1\d{3})*")
 _LATIN = re.compile("[A-Za-z0-9]+")

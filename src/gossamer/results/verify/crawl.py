@@ -35,14 +35,14 @@ Manifests = list[tuple[Home, list[ManifestEntry]]]
 
 
 class Looked(msgspec.Struct):
-    """What was checked."""
+    """Counts of checked files and records."""
 
     files: int = 0
     bytes: int = 0
     running: bool = False
     """Whether the crawl runs; then the files of its last commit were checked."""
     notes: list[str] = []
-    """What could not be checked, and why that is no damage."""
+    """Checks that could not be made, and why that is no damage."""
 
 
 class Verification:

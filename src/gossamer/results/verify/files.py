@@ -1,7 +1,7 @@
 """Verify: checks whether a crawl's files are as they were written, and whether they agree with each other.
 
-Files are read one after another, in pieces. What every record, row and index line says of places in WARC files goes
-to Parquet files in a temporary folder, and is joined there: memory is bounded for any size of crawl.
+Files are read one after another, in pieces. The places in WARC files that records, rows and index lines name go to
+Parquet files in a temporary folder, and are joined there: memory is bounded for any size of crawl.
 """
 
 from collections.abc import Iterator, Sequence

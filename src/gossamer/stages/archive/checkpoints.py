@@ -33,7 +33,7 @@ SHOWN_CHARACTERS = 200
 
 
 class ShardClaim(msgspec.Struct, frozen=True):
-    """Who has a shard: said before it begins, so that no number is ever given twice."""
+    """Owner of a shard: recorded before it begins, so that no number is used twice."""
 
     opening: int
     node: str

@@ -1,4 +1,4 @@
-"""What can be set about the archive."""
+"""Options of the archive."""
 
 from typing import Annotated, Literal
 
@@ -6,7 +6,7 @@ from gossamer.options import Key, Section
 
 
 class ArchiveOptions(Section, frozen=True):
-    """What is written and where: WARC files, tables, uploads."""
+    """Files to write, and where: WARC files, tables, uploads."""
 
     warc: Annotated[bool, Key("Write WARC files.", basic=True)] = True
     warc_segment_bytes_max: Annotated[

@@ -77,7 +77,7 @@ KINDS = {
     "text": _TEXT, "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "time": TIME, "texts": pa.list_(_TEXT),
     "json": _TEXT,
 }  # fmt: skip
-"""What processing modules may add, by kind (`model.columns`)."""
+"""Types of columns that processing modules may add, by kind (`model.columns`)."""
 
 
 def unify_schemas(schemas: Iterable[pa.Schema], first: pa.Schema | None = None) -> pa.Schema:

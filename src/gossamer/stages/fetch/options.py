@@ -138,7 +138,7 @@ class UserPassword(Section, frozen=True):
 
 
 class RequestRule(Section, frozen=True):
-    """What requests to one place carry, and how they get there; what is not given is as for all."""
+    """Headers and routes of requests to one place; keys that are not given are as for all."""
 
     headers: Annotated[
         dict[str, str],

@@ -22,7 +22,7 @@ _RECEIVE_BYTES: Final = 64 * 1024
 
 OLD_TLS: Final = ("1.0", "1.1")
 OLD_CIPHERS: Final = "DEFAULT@SECLEVEL=0"
-"""What TLS 1.0 and 1.1 need: their signatures use SHA-1, which OpenSSL 3 permits at level 0 alone."""
+"""Ciphers for TLS 1.0 and 1.1: their signatures use SHA-1, which OpenSSL 3 permits at level 0 alone."""
 
 
 def common_settings(options: FetchOptions) -> list[Setting]:

@@ -281,7 +281,7 @@ class Transfer:
         """Note that a driver runs the transfer from now on."""
         self.driver = driver
         self.greeting = b""
-        """What the server sent, but no handshake read, if the connection failed before the request."""
+        """First bytes of the server, if the connection failed in the handshake."""
         self.wire_bytes = 0
         """Bytes received for this transfer, with framing and TLS; updated by `count`."""
         self._connections_bytes = 0

@@ -98,7 +98,7 @@ _SOCKS_REPLIES: Final = (
     "", "general failure", "its rules forbid it", "network unreachable", "host unreachable", "connection refused",
     "time to live expired", "it knows no such command", "it knows no such kind of address",
 )  # fmt: skip
-"""What the replies of a SOCKS5 proxy mean (RFC 1928, section 6), by their number."""
+"""Meanings of the replies of a SOCKS5 proxy (RFC 1928, section 6), by their number."""
 _SOCKS_SAYS: Final = {
     "User was rejected": "the proxy did not accept the user name and password (SOCKS5)",
     "No authentication method": "the proxy accepts none of the ways to log in that were offered; it may demand a user "
@@ -328,7 +328,7 @@ SILENT_HOSTS_MIN: Final = 5
 UNREACHED_HOSTS_MIN: Final = 2
 """Hosts after which a proxy is to blame through which none has ever answered, while another proxy passes."""
 GATEWAY_STATUSES: Final = frozenset({502, 504})
-"""What a proxy answers in place of a host that it does not reach. 503 is also a host's own word to wait."""
+"""Statuses of a proxy that does not reach the host. 503 may also be the host's own request to wait."""
 _UNTUNNELLED: Final = ("CONNECT tunnel failed", "Proxy CONNECT aborted")
 """Beginnings of libcurl's errors about a proxy that opens no tunnel."""
 ROUTE_HOSTS_MAX: Final = 10_000

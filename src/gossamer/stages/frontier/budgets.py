@@ -46,7 +46,7 @@ from gossamer.world.dice import Dice
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """What may be spent in a round; infinity: no limit."""
+    """Limits of a round; infinity: no limit."""
 
     pages: float = inf
     """Requests for URLs, with any result."""

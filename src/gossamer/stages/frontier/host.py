@@ -15,7 +15,7 @@ from gossamer.url.url import Url
 ROBOTS = "robots.txt"
 UNREAD = "its last page to be read"
 ADDRESS = "its address, after other lookups"
-"""What a parked host may wait for."""
+"""Reasons for which a host is parked."""
 
 
 class Reading(msgspec.Struct, gc=False):
@@ -71,7 +71,7 @@ class Host:
         self.aside_again_at = 0.0
         """Before this time no more URLs are set aside, because many just were."""
         self.parked = ""
-        """What parks it (`ROBOTS`, `UNREAD`, `ADDRESS`): only prerequisite fetches are leased. Empty: not parked."""
+        """Why it is parked (`ROBOTS`, `UNREAD`, `ADDRESS`): only prerequisite fetches are leased. Empty: not parked."""
         self.dirty = False
         self.contacted = False
         """Whether the host got a request, or a hint changed its record, since the last cut."""

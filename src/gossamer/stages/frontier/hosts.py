@@ -26,14 +26,14 @@ RESTS_MAX = 4_096
 
 
 class HostRecords(msgspec.Struct, frozen=True):
-    """What a crawl keeps of its hosts and queues."""
+    """Durable records of a crawl's hosts and queues."""
 
     store: Store
     epochs: Epochs
     """On top of `store`."""
     contacts: Contacts
     remembered: Remembered | None = None
-    """What earlier crawls learned of hosts, where that is kept."""
+    """Facts of earlier crawls about hosts, where they are kept."""
     travelling: Sequence[tuple[int, int]] = ()
     """Runs of partitions of which only a part of the keys is in `store`: they are on their way between shards."""
 

@@ -204,7 +204,7 @@ class BudgetOverride(Section, frozen=True):
 
 
 class BudgetOptions(Section, frozen=True):
-    """What one host or site may use in a round, before the others have had their turn. None: no limit."""
+    """Limits of one host or site in a round, after which others have their turn. None: no limit."""
 
     host_pages: Annotated[int | None, Key("Requests for a host's URLs in a round", ge=1, basic=True, live=True)] = None
     host_bytes: Annotated[int | None, Key("Bytes received from a host in a round", ge=1, basic=True, live=True)] = None

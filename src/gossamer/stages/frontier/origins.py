@@ -41,7 +41,7 @@ ANSWERED = {"https": 1, "http": 2}
 NEVER = float("inf")
 
 Gate = Literal["open", "probe", "waiting", "refused"]
-"""What to do with a URL of an origin. `open`: request it. `probe`: request it, and no other until it has ended.
+"""Treatment of a URL of an origin. `open`: request it. `probe`: request it, and no other until it has ended.
 `waiting`: set it aside. `refused`: end it without a request."""
 
 

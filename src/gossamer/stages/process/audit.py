@@ -31,7 +31,7 @@ _LOADED = (
     ("object[data]", "data"),
     ("form[action]", "action"),
 )
-"""What a browser loads with a page, or sends from it, and the attribute with its address."""
+"""Elements by which a browser loads or sends data, and the attribute with the address."""
 
 
 class Audit(TypedModule):

@@ -14,7 +14,7 @@ from gossamer.stages.process.outline import Outline, TextBlock, outline_of
 from gossamer.stages.process.text import HIDDEN, MAIN, VISIBLE
 
 _SELF_LINKS = " ¶↩\ufe0e"
-"""What a heading, a definition or a footnote ends with: a link to itself or back to the text."""
+"""Texts of links at the end of a heading, definition or footnote, to itself or back to the text."""
 _INVISIBLE = re.compile("[\u00ad\u2060\ufeff]|&(?:shy|NoBreak|#173|#x[aA][dD]);")
 """Where a word may, or must not, be broken: with them, other programs would not know the word."""
 _WIDE = "\u3005-\u30ff\u3400-\u9fff\uff01-\uff60"

@@ -89,7 +89,7 @@ COLUMNS: Mapping[str, str] = {
     "published": "time", "published_written": "text", "modified": "time", "byline": "text", "license": "text",
     "schema_types": "texts",
 }  # fmt: skip
-"""What `facts` may find, and of which kind it is."""
+"""Columns of `facts`, with their kinds."""
 
 
 class Linked(NamedTuple):

@@ -31,7 +31,7 @@ PERIODS_S = {
     "always": 0.25 * 3_600, "hourly": 3_600.0, "daily": _DAY_S, "weekly": 7 * _DAY_S, "monthly": 30 * _DAY_S,
     "yearly": 365 * _DAY_S, "never": 10 * 365 * _DAY_S,
 }  # fmt: skip
-"""What sitemaps call `changefreq`, and feeds `sy:updatePeriod`."""
+"""Values of `changefreq` of sitemaps and of `sy:updatePeriod` of feeds."""
 
 
 def instant(text: str) -> float:
@@ -161,7 +161,7 @@ TTL_S_MAX = 30 * 86_400.0
 _ENTRIES = frozenset(("item", "entry"))
 _DATES = frozenset(("pubdate", "updated", "published", "modified", "issued", "date", "created"))
 _IANA = "http://www.iana.org/assignments/relation/"
-"""What a relation's name may begin with (RFC 4287, section 4.2.7.2)."""
+"""Prefix that a relation's name may have (RFC 4287, section 4.2.7.2)."""
 _DAYS = {"monday": 0, "tuesday": 1, "wednesday": 2, "thursday": 3, "friday": 4, "saturday": 5, "sunday": 6}
 
 

@@ -20,7 +20,7 @@ FIELDS_MAX = 200
 _CONTROLS = "input, select, textarea, button"
 _UNSENT = frozenset({"button", "reset", "file"})
 _LABEL = "Submit"
-"""What a button without value sends."""
+"""Value of a button that declares none."""
 _CHARSET = "_charset_"
 """Name of a hidden field in which browsers send the name of the encoding."""
 _Pairs = list[tuple[str, str]]

@@ -43,7 +43,7 @@ _HIDDEN = (
     rf"""[{_SPACE}/"']hidden[{_SPACE}/>"'=]|aria-hidden"""
     rf"|style[{_SPACE}]*=[^<>]*(?:none|hidden|collapse|opacity|[:(][{_SPACE}]*-|[^0-9.]0|size[^0-9<>]*\.0|scale|clip|&|/\*)"
 )
-"""What is in each start tag that hides by itself."""
+"""Words of which each start tag that hides by itself has one."""
 _NAME = re.compile(rb"[\t\n\f\r />]")
 _TAG = re.compile(rb"<(/?)([a-z][^\t\n\f\r />]*+)([^<>]*)>")
 _BRACKETS = bytes.maketrans(b"<>", b"  ")

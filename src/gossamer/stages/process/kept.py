@@ -154,7 +154,7 @@ class _KeptBuilder:
         self.root = Element("", "", block=True)
         self._open: list[Element] = [self.root]
         self._kinds: dict[Tag, tuple[bool, bool, bool, bool]] = {}
-        """What `_kind` says of this page's tags."""
+        """Results of `_kind` for this page's tags."""
         self._hidden = 0
         """How many elements are open within and with one that repeats others."""
         self._places = _Places()

@@ -22,7 +22,7 @@ JOINED_MAX = 50_000
 One = TypeVar("One")
 _Known = dict[tuple[str, str, str], Found | None]
 _IN_FRAGMENT = "!#$%&'()*+,;=:@/?[]^{|}\\"
-"""What a fragment keeps (WHATWG URL, fragment percent-encode set), beside letters, digits and `-._~`."""
+"""Characters that a fragment keeps (WHATWG URL, fragment percent-encode set), beside letters, digits and `-._~`."""
 _LEAVE = frozenset((
     "javascript", "mailto", "data", "tel", "sms", "about", "blob", "callto", "skype", "whatsapp", "cid", "mid",
     "view-source",

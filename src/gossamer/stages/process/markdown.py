@@ -40,7 +40,7 @@ _NUMBER_MAX = 999_999_999
 _HOLDERS = frozenset(("li", "p", "div", "dd", "aside"))
 """Elements that hold a footnote."""
 _NUMBER = re.compile(r"^(?:\\?\[?(?:\d+|\\?[*†‡§])\\?[\].:)]*|\\\[\\\]|[.:)])\s+(?=\S)")
-"""What a footnote begins with in the page."""
+"""Marks at the beginning of a footnote in the page."""
 _BACK = frozenset(["↩", "↩︎", "⏎", "^", "↑", "back", "return"])
 
 

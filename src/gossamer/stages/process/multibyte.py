@@ -31,7 +31,7 @@ _TOKENS = {
     "gbk": _GB_TOKEN,
     "shift_jis": rb"[\x00-\x7f]+|[\x81-\x9f\xe0-\xfc][\x40-\xff]|[\x80-\xff]",
 }
-"""What a decoder takes at a time: a run of ASCII, the bytes of a character, or a byte that begins none."""
+"""Tokens of a decoder: a run of ASCII, the bytes of a character, or a byte that begins none."""
 _OTHERWISE = {
     "big5": "\u2022\uff64\u203e\u223c\u2641\u2609\uff0f\uff3c\xa5\xa2\xa3",
     "euc-jp": "\u301c\u2016\u2212\xa2\xa3\xac",

@@ -114,7 +114,7 @@ SELECTORS = ("css", "xpath", "jsonpath")
 
 
 class TypedModule:
-    """What processing modules of some media types share."""
+    """Base of processing modules for some media types."""
 
     media_types: ClassVar[Collection[str]] = ()
 
@@ -137,7 +137,7 @@ def _require_compiled(kind: str, selector: str) -> None:
 
 
 class Selector(Section, frozen=True):
-    """What selects elements of a page, or values of its JSON. A text is a CSS selector."""
+    """Selects elements of a page, or values of its JSON. A text is a CSS selector."""
 
     TEXT: ClassVar[str] = "css"
 

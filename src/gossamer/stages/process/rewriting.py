@@ -47,7 +47,7 @@ _ROWS = re.compile(r"\s*+<(?:t[rdh]|tbody|thead|tfoot|col|colgroup|caption)\b")
 _MARK = "\ue000"
 _PLACE = re.compile(f"{_MARK}([0-9]{{1,6}}){_MARK}")
 _XML_SHOWN = (b"<?xml-stylesheet", b"http://www.w3.org/1999/xhtml", b"http://www.w3.org/2000/svg", b"<svg")
-"""What of XML browsers show otherwise than as its source."""
+"""Signs of XML that browsers do not show as its source."""
 _XML_STYLESHEET = re.compile(r"<\?xml-stylesheet\b[^<>]*+>")
 _XML_ROOT = re.compile(r"""<\w(?>(?:[^>"']++|"[^"]*+"|'[^']*+')*)(?<!/)>""")
 _SVG_ADDRESS = re.compile(r"""(\b(?:(?:xlink:)?href|(style))\s*=\s*)(?:"([^"<]*)"|'([^'<]*)')""")

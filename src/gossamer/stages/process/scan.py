@@ -59,7 +59,7 @@ def breaker(names: Iterable[str]) -> Any:
 
 
 _INSIDE = dict.fromkeys((*_NAMED, *WATCHED))
-"""What is looked at within a drawing or formula."""
+"""Tags that are read within a drawing or formula."""
 _BREAKER = breaker(_NAMED)
 _INSIDE_BREAKER = breaker(_INSIDE)
 # Within a line of plain tags: an anchor's attributes and all markup up to where it ends. The first two groups are the
@@ -95,7 +95,7 @@ _IMAGE = re.compile(rb"<[iI][mM][gG](?=[\t\n\f\r /])")
 _SILENT = re.compile(
     rb"<!--.*?(?:-->|\Z)|<(script|style)(?=[\t\n\f\r />]).*?(?:</\1[^<>]*+>|\Z)", re.DOTALL | re.IGNORECASE
 )
-"""What an anchor holds that is no text."""
+"""Contents of an anchor that are not text."""
 _COMMENT_END = re.compile(rb"--!?>")
 _NAMES = frozenset(f"<{name}".encode() for name in _INSIDE)
 """Of the breakers those that have one more character."""
@@ -146,7 +146,7 @@ _LONG_BYTES = 8_192
 """A shorter tag, or stretch of plain tags, cannot hold many attributes or anchors: there they are not counted."""
 
 XLINK_HREF = "xlink:href"
-"""What an anchor of SVG 1.1 has in place of an href."""
+"""Attribute of an SVG 1.1 anchor in place of `href`."""
 
 
 class Labeled(NamedTuple):

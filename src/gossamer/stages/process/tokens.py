@@ -60,7 +60,7 @@ Tag = tuple[str, str]
 """An edge of an element: its name, with a slash before it where the element ends, and its attributes as written."""
 
 END, INLINE, BLOCK, COUNTED_BLOCK, ANCHOR, EMPTY, OTHER, NOTHING, DROP, ODD_TAG = range(10)
-"""What is done with a tag: most need little."""
+"""Treatments of tags: most need little."""
 COUNTED = frozenset(["p", "pre", *ENDED_BEFORE, *HEADINGS, *ONCE])
 """Names of which it matters, before a start tag or a text, whether one is open."""
 _ACTIONS = {

@@ -38,7 +38,7 @@ _STATING = (b"content-usage", b"content-signal", b"license", b"llm-policy")
 
 
 class RobotsVerdict(msgspec.Struct, frozen=True, gc=False):
-    """What to do with a URL."""
+    """Decision about a URL."""
 
     kind: Literal["allowed", "denied", "unknown", "wait", "given_up"]
     """`unknown`: robots.txt must be fetched first. `wait`: it could not be fetched yet. `given_up`: it could not be

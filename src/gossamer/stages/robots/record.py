@@ -15,7 +15,7 @@ VERSION = 2
 
 
 class AnswerKind(enum.IntEnum):
-    """What the last conclusive answer means."""
+    """Meaning of the last conclusive answer."""
 
     RULES = 0
     ALLOW_ALL = 1

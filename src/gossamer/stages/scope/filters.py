@@ -41,7 +41,7 @@ class Declared(Protocol):
 
 
 class _Bounded(Declared):
-    """What filters with an upper bound share: it is the first of their options. None: there is no such filter."""
+    """Base of filters with an upper bound, the first of their options. None: no such filter."""
 
     by_place = False
 
@@ -170,7 +170,7 @@ class UselessPath:
 
 
 class _Patterns(Declared):
-    """What filters by regular expressions share: these are of the first of their options, and of a file."""
+    """Base of filters by regular expressions, from the first of their options and from a file."""
 
     by_place = False
 

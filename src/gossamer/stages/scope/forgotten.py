@@ -36,7 +36,7 @@ class ForgottenEntry(msgspec.Struct, frozen=True, omit_defaults=True, rename={"w
     """When these pages may be fetched again, as `at`; empty: never."""
     reason: str = ""
     whom: str = ""
-    """Who requested it."""
+    """The person who requested it."""
     removed: dict[str, int] = {}
     """How much was removed, by kind: `pages`, `rows`, `records` and others."""
 

@@ -173,7 +173,7 @@ NO_LISTS = Lists()
 
 
 class Given(msgspec.Struct, frozen=True):
-    """What filters are built from."""
+    """Parts from which filters are built."""
 
     options: ScopeOptions
     roots: Roots

@@ -25,7 +25,7 @@ Fetched = Callable[[int, int], bool]
 
 
 class Mirrors:
-    """What is known of one host: names in the places of its first directories, with their pages."""
+    """State of one host: names in the places of its first directories, with their pages."""
 
     __slots__ = ("_mirrored", "_names")
 

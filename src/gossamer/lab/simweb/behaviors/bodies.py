@@ -208,7 +208,7 @@ MANY_LINKS = 100_000
 MANY_PAGES = 50
 COMMENTS = 800_000
 BOMB_BYTES = 10 << 30
-"""What the bomb would decode to. Its checksum is wrong: no reader comes so far."""
+"""Decoded size of the bomb. Its checksum is wrong: no reader comes so far."""
 
 
 def hostile(place: PagePlace) -> dict[str, Made]:

@@ -20,7 +20,7 @@ class Behavior(NamedTuple):
     """Of all hosts; at least one host shows it while there are hosts enough."""
     what: str
     right: str
-    """What a right crawl makes of it."""
+    """The result of a correct crawl."""
 
 
 BEHAVIORS = tuple(

@@ -94,7 +94,7 @@ HANGING: tuple[tuple[Manner, tuple[str, ...]], ...] = (
     ("empty", ("connect_error",)),
     ("garbage", ("connect_error", "unsupported", "fetched")),
 )
-"""What happens, and the outcomes that are as right as the first."""
+"""Manners of hanging, each with the outcomes that are as right as the first."""
 
 
 def hangs(place: PagePlace) -> dict[str, Made]:
@@ -119,7 +119,7 @@ ENDLESS_FLOODS: tuple[tuple[Manner, tuple[str, ...]], ...] = (
     ("flood_trailers", ("protocol_error", "timeout", "fetched")),
     ("flood_head_bytes", ("protocol_error", "too_large")),
 )
-"""What happens, and the outcomes that are as right as the first (`truth.OUTCOME_OF_MANNER`)."""
+"""Endless replies, each with the outcomes that are as right as the first (`truth.OUTCOME_OF_MANNER`)."""
 
 
 def floods(place: PagePlace) -> dict[str, Made]:
