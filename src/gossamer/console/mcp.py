@@ -418,7 +418,7 @@ async def _pass_on(
     answer: Callable[[SessionMessage], Awaitable[None]],
     waiting: Waiting,
 ) -> None:
-    """Pass on messages, and answer lines that are none, which the server ignores (JSON-RPC 2.0, section 5.1). At the
+    """Pass on messages, and answer other lines, which the server ignores (JSON-RPC 2.0, section 5.1). At the
     end of input, wait for the answers that are due: the server gives up what is open when its input closes.
     """
     async with into:

@@ -37,7 +37,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
-    # What a sandboxed page shows is requested from an origin that is none. The path is the secret.
+    # Requests of a sandboxed page come from the origin `null`. The path is the secret.
     "Cross-Origin-Resource-Policy": "cross-origin",
     "Access-Control-Allow-Origin": "*",  # For fonts and masks.
 }

@@ -74,7 +74,7 @@ def read_schedule(text: str) -> CrawlSchedule:
 
 
 def _time_of(word: str) -> time | None:
-    """Return a time of day, such as `18:30`, `6:30pm` or `3`; None if it is none."""
+    """Return a time of day, such as `18:30`, `6:30pm` or `3`; None for another text."""
     clock = _CLOCK.fullmatch(word)
     if clock is None:
         return None

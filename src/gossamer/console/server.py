@@ -36,7 +36,7 @@ async def serve_app(
     count connections; None: those of `service`.
 
     Raises:
-        ConfigError: the port is taken, or the address is none of this machine's.
+        ConfigError: the port is taken, or the address is not this machine's.
     """
     door = _door(options.address, port, option)
     loop = asyncio.get_running_loop()
@@ -89,7 +89,7 @@ class _Shared:
 
 
 def is_local(address: str) -> bool:
-    """Return whether only this machine can reach an address. Raises ValueError for a text that is none."""
+    """Return whether only this machine can reach an address. Raises ValueError if the text is not an address."""
     return ipaddress.ip_address(address).is_loopback
 
 

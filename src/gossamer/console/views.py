@@ -68,7 +68,7 @@ class ConfigKey(msgspec.Struct, frozen=True, kw_only=True):
 
     key: Annotated[str, Meta(description="Section and name.")]
     value: Annotated[Any, Meta(description="null: not set.")]
-    text: Annotated[str, Meta(description="The value as TOML has it; none where it is not set.")]
+    text: Annotated[str, Meta(description="The value as in TOML; empty if it is not set.")]
     origin: Annotated[str, Meta(description="Where the value came from.")]
     live: Annotated[bool, Meta(description="It may change while the crawl runs.")]
     says: Annotated[str, Meta(description="What it is.")]

@@ -211,7 +211,7 @@ class Status(msgspec.Struct, kw_only=True):
     ] = UNSET
 
     def as_object(self) -> dict[str, object]:
-        """Return it as JSON has it. About 20 µs."""
+        """Return it as JSON values. About 20 µs."""
         found: dict[str, object] = msgspec.to_builtins(self)
         return found
 

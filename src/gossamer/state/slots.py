@@ -120,7 +120,7 @@ class ShardSlots:
 
 
 def death(status: int) -> str:
-    """Return how a process ended, from its return code as Popen has it."""
+    """Return how a process ended, from the return code of its Popen."""
     if status >= 0:
         return f"ended with status {status}"
     try:

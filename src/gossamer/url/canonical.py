@@ -158,7 +158,7 @@ def check_rules(rules: Iterable[str]) -> frozenset[str]:
 
 
 def check_site(name: str) -> str:
-    """Return a site's name as in `Url.site`. Raises ValueError, with the site that it belongs to, if it is none."""
+    """Return a site's name as in `Url.site`. Raises ValueError, with the site to use, for a name below a site."""
     whole = absolute(f"http://{name}/")
     host = (whole or "")[len("http://") : -1].removesuffix(".")
     if not host or any(mark in name for mark in "/?#@ ") or (":" in host and not host.endswith("]")):

@@ -101,7 +101,7 @@ def settable_keys(options: type[Section] = SimulateOptions) -> list[str]:
 
 
 def number(text: str, option: str) -> int:
-    """Return a whole number written as people do: 1000, 1_000, 1e9. Raises ConfigError: it is none."""
+    """Return a whole number written as people do: 1000, 1_000, 1e9. Raises ConfigError: it is not a number."""
     value = read_quantity(text, "")
     if value is None or value % 1:
         raise ConfigError(f"{option} {text}: expected a whole number, such as 1000000 or 1e6")

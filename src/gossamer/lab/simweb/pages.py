@@ -176,7 +176,7 @@ class PageMaker:
             f'<li><a href="{path_of(page)}">{SECTIONS[page & 15].capitalize()}</a>'
             for page in range(1, min(NAV, host.pages))
         )
-        # Links in a comment and in a script are none: who finds them fetches pages that do not exist.
+        # Addresses in a comment and in a script are not links: the pages do not exist.
         head = (
             f'<meta name="description" content="{host.name}"></head>\n<body>\n<nav><ul>{nav}</ul></nav>\n'
             '<!-- <a href="/commented/p1.html">old</a> -->\n'

@@ -210,7 +210,7 @@ class _Walk:
             self._follow(mark, depth, hops, url)
 
     def _read_robots(self, name: str) -> None:
-        """Follow the sitemaps that a host's robots.txt names, once; not where clicks are counted: they are none."""
+        """Follow the sitemaps that a host's robots.txt names, once; not where clicks are counted."""
         host = self._web.host(name)
         if host is None or name in self._read or self._limits.depth_max is not None:
             return

@@ -238,7 +238,7 @@ class Means:
     signature_of: Callable[[str], bytes]
     """By which texts are compared (`seen.shingles.signature`)."""
     key_of: Callable[[str], str]
-    """The key of an address; empty for what is none."""
+    """The key of an address; empty for another text."""
     rewrite: Callable[[Page, Callable[[str], str]], bytes]
     """The content of a page with the addresses that the second argument makes of its own."""
     language_of: Callable[[str], str] = lambda text: ""  # noqa: ARG005 - for callers that detect none

@@ -31,7 +31,7 @@ from gossamer.world.files import publish, sync_everything
 
 Place = Callable[[str], str]
 KeyOf = Callable[[str], str]
-"""Makes the key of an address; empty for a text that is none."""
+"""Makes the key of an address; empty for another text."""
 
 NAMES = "names.sqlite"
 INDEX = "index.html"

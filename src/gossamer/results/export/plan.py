@@ -136,7 +136,7 @@ def make_plan(
     About 3 µs a row of `pages`; what does not fit in memory goes beside it.
 
     Raises:
-        ConfigError: the condition is none.
+        ConfigError: the condition is invalid.
     """
     if target.exists():
         return

@@ -127,7 +127,7 @@ class RowSource:
         the columns are those that `table` has.
 
         Raises:
-            ConfigError: a file has gone or has changed, or the condition is none.
+            ConfigError: a file has gone or has changed, or the condition is invalid.
         """
         self._pieces = list(pieces)
         for piece in self._pieces:

@@ -81,7 +81,7 @@ def count(config: Config, directory: Path, asked: ForgetRequest) -> dict[str, in
     commit.
 
     Raises:
-        ConfigError: parts of the crawl are elsewhere, or the pattern is none, means no page, or means all of them.
+        ConfigError: parts of the crawl are elsewhere, or the pattern is invalid, or matches no page, or all of them.
     """
     pages = ForgottenPages(asked.pattern, namer_for(config))
     if DirectoryLock.is_held(directory / LOCK):
@@ -97,8 +97,8 @@ def forget(config: Config, directory: Path, asked: ForgetRequest, now: float, no
     copy of what changes.
 
     Raises:
-        ConfigError: the crawl runs; parts of it are elsewhere; the pattern is none, means no page, or means all of
-            them; or another removal was interrupted.
+        ConfigError: the crawl runs; parts of it are elsewhere; the pattern is invalid, or matches no page, or all of
+        them; or another removal was interrupted.
         DamagedError: a file is not what was written.
         OSError: the disk is full. Repeat the command.
     """
@@ -244,9 +244,9 @@ def _plan(config: Config, directory: Path, asked: ForgetRequest, now: float) -> 
         if plan.pattern != asked.pattern:
             raise ConfigError(half_forgotten(directory))
         return plan
-    _entry(asked, now, {})  # Refuses a date that is none.
+    _entry(asked, now, {})  # Refuse an invalid date before anything is removed.
     for one in _lists(config, directory):
-        _read_entries(one)  # Refuses a list that is none.
+        _read_entries(one)  # Refuse an invalid list before anything is removed.
     pages = ForgottenPages(asked.pattern, namer_for(config))
     entry = _entry(asked, now, _count(config, directory, pages, asked))
     plan = ForgetPlan(asked.pattern, entry, now, _incarnations(config, directory))

@@ -149,7 +149,7 @@ _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 
 def read_warcs(work: BuildFolder, config: Config, namer: Namer, progress: Progress) -> None:
     """Make tables of all WARC files among the inputs, one file after the other. About 0.3 ms a page. Raises
-    ConfigError: a file is none.
+    ConfigError: a file is not a WARC file.
     """
     inputs = work.state.inputs
     assert inputs is not None

@@ -27,8 +27,8 @@ ROWS_MAX = 400_000
 
 
 def merge(sources: Sequence[Path], target: Path) -> list[SegmentInfo]:
-    """Write one segment of several, and return what it says of itself. About 2 µs a row. Raises ConfigError: one of
-    them is none, their keys were made by different rules, or `target` exists.
+    """Write one segment of several, and return what it says of itself. About 2 µs a row. Raises ConfigError: one is
+    not a segment, their keys were made by different rules, or `target` exists.
     """
     _absent([target])
     with ExitStack() as stack:
@@ -48,7 +48,7 @@ def split(source: Path, target: Path, parts: int) -> list[SegmentInfo]:
     Their names are `target`'s with `-1-of-4` and so on.
 
     Raises:
-        ConfigError: it is none, or one of the names exists.
+        ConfigError: it is not a segment, or one of the names exists.
     """
     targets = targets_of(target, parts)
     _absent(targets)

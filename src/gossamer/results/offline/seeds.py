@@ -40,7 +40,7 @@ class SeedFingerprints:
         return self._others
 
     def kind(self, fp: int) -> int:
-        """Return how a URL is a seed, 0 if it is none."""
+        """Return the kind of seed that a URL is, 0 for another URL."""
         if fp in self.arguments:
             return SEED_ARGUMENT
         if fp in self._young:

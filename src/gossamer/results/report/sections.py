@@ -46,7 +46,7 @@ _REFUSED = """
         count(*) FILTER (outcome = 'robots_unreachable'), count(*) FILTER (outcome = 'excluded'),
         count(*) FILTER (status IN (429, 503))
     FROM pages"""
-# Requests alone: what robots.txt denied, or a lookup that failed, is none.
+# Requests alone: a denial by robots.txt or a failed lookup sends none.
 _GAPS = """
     WITH turns AS (
         SELECT began_s - lag(ended_s) OVER (PARTITION BY {who} ORDER BY began_s) AS gap_s

@@ -137,7 +137,7 @@ def _add_terms(entry: tantivy.Document, document: IndexedPage) -> None:
 
 
 def open_index(folder: Path) -> tantivy.Index:
-    """Open an index. Raises ConfigError: it is none, or another version's."""
+    """Open an index. Raises ConfigError: it is not an index, or is of another version."""
     return _open_at(folder, folder)
 
 
@@ -146,7 +146,7 @@ def reading(folder: Path) -> Iterator[tantivy.Index]:
     """Open an index to search in it, for as long as the context lasts; also one that may not be written.
 
     Raises:
-        ConfigError: it is none, another version's, or may not be read.
+        ConfigError: it is not an index, is of another version, or may not be read.
         OSError: there is no room for a temporary directory where one is needed.
     """
     lock = folder / _LOCK

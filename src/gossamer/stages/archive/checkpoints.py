@@ -105,7 +105,7 @@ class Checkpoints:
 
     async def latest(self) -> SavedCheckpoint | None:
         """Return the newest checkpoint, or None before the first. Raises StoreError: it cannot be read, or has a file
-        that is none of a crawl.
+        that is not a crawl's.
         """
         self.saved = await self._read(f"{self._own}/latest.json", SavedCheckpoint)
         if self.saved is not None and (what := _fault(self.saved.parts)):

@@ -146,7 +146,7 @@ def sniff(body: bytes) -> str:
 
 
 def sniff_document(body: bytes) -> str:
-    """Return the media type of a PDF, an RTF, an EPUB or an office document by its beginning; empty if it is none."""
+    """Return the media type of a PDF, an RTF, an EPUB or an office document by its beginning; empty for other files."""
     if body.startswith(b"%PDF-"):
         return "application/pdf"
     if body.startswith(b"{\\rtf"):
@@ -177,7 +177,7 @@ def sniff_binary(stated: str, body: bytes) -> str:
 
 def read_as(stated: str, headers: tuple[tuple[str, str], ...], body: bytes, file: LargeBody | None, url: str) -> str:
     """Return the media type as which a reply is read: that which it states, unless that says nothing, may be any file,
-    says text of a file that is none, or XML of a document whose elements are those of XHTML. Then its content decides.
+    says text of a binary file, or XML of a document whose elements are those of XHTML. Then its content decides.
     Stylesheets do not begin in a way of their own: without a type they are known by their names.
     """
     if stated == "text/html" and file is None and not body.startswith(_BINARY):

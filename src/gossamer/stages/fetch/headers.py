@@ -45,7 +45,7 @@ UNKNOWN_TYPES = frozenset((
     "", "unknown/unknown", "application/unknown", "text/*", "text/htm", "text/x-html", "text/xhtml", "application/html",
     "application/xhtml", "text/x-server-parsed-html", "httpd/unix-directory", "magnus-internal/cgi",
 ))  # fmt: skip
-"""Types that say nothing (MIME Sniffing, section 7), and wrong names of HTML, of which it is none without its marks."""
+"""Types without meaning (MIME Sniffing, section 7), and wrong names of HTML, where only its marks make it HTML."""
 LINE_ENDS = (b"\r\n", b"\n")
 _BLANK = " \t\r"
 

@@ -188,7 +188,7 @@ def is_stream_failure(transfer: Transfer, end: End) -> bool:
 
 
 def breaks_h2(end: End) -> bool:
-    """Say whether the only error is that a reply is none by the rules of HTTP/2, such as one with `Upgrade: h2,h2c`.
+    """Say whether a reply only breaks the rules of HTTP/2, such as one with `Upgrade: h2,h2c`.
     Over HTTP/1.1 the same reply is fine.
     """
     return bool(end.code) and any(words in end.text for words in _BROKEN_H2)

@@ -71,7 +71,7 @@ class Audit(TypedModule):
         columns["alternates"] = list(dict.fromkeys(_alternates(page, tree, base)))[: 4 * LISTED_MAX]
 
     def _read_links(self, document: HtmlDocument, base: Base, findings: Findings) -> None:
-        """Note links to a place in a page, and addresses that are none."""
+        """Note links to a place in a page, and invalid addresses."""
         wanted: dict[tuple[str, str], None] = {}
         invalid: dict[str, None] = {}
         for href, _, _ in document.markup.anchors():

@@ -32,7 +32,7 @@ _NAMED = re.compile(rf"{_URL}|@import[\t\n\f\r ]*+{_STRING}|{_OTHER}", re.IGNORE
 _COMMENT = re.compile(
     rf"/\*.*?(?:\*/|\Z)|(?<![\w-])url\([\t\n\f\r ]*+(?![\"']){_BARE}\)?|{_QUOTED}", re.IGNORECASE | re.DOTALL
 )
-"""A comment, or what may hold the beginning of one: only in a text or a URL it is none."""
+"""A comment, or a text or URL, where `/*` begins no comment."""
 _NAME_CHARACTER = re.compile(r"[\w(\\-]")
 """Characters that would be one name, or a function, without a comment between them."""
 _NEW_LINE = re.compile(r"\r\n?|\f")

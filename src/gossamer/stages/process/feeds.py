@@ -132,7 +132,7 @@ class SitemapHandler:
 
 
 def weight(text: str | None) -> float:
-    """Return a `priority` as a number from 0 to 1, or -1 where it is none."""
+    """Return a `priority` as a number from 0 to 1, or -1 if it is invalid."""
     try:
         number = float(text) if text else -1.0
     except ValueError:

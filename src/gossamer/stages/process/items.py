@@ -116,7 +116,7 @@ class _ItemReading:
             self._note(next(iter(rule.fields)), str(error))
             return []
         found = (self._object(rule.fields, place, "") for place in places[:ITEMS_MAX])
-        # A page that is no item is none: one item of nothing is what a page of another kind gives.
+        # A page of another kind gives one item without values, which is dropped.
         kept = [
             one
             for one in found
@@ -307,7 +307,7 @@ class Selected:
         return self._all("xpath", expression)
 
     def jsonpath(self, query: str) -> Selection:
-        """Return what a JSONPath query finds in JSON, or a page's JSON-LD blocks. Raises ConfigError: it is none."""
+        """Return the results of a JSONPath query in JSON, or a page's JSON-LD. Raises ConfigError: an invalid query."""
         return self._all("jsonpath", query)
 
     def re(self, pattern: str) -> list[str]:

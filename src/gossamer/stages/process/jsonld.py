@@ -59,6 +59,6 @@ def _drop_comma(pieces: list[str]) -> None:
 
 
 def _valid(found: re.Match[str]) -> str:
-    """Return an escape, or a character of a string that needs one, as JSON has it."""
+    """Return valid JSON for an escape, or for a character of a string that needs one."""
     mark = found[0]
     return mark if len(mark) == 2 else "" if mark == "\\" else f"\\u{ord(mark):04x}"

@@ -43,7 +43,7 @@ _SINGLE = r"""(?:'[^'<>]*'[^<>"']*)"""
 
 
 def automaton(pattern: str) -> Any:  # RE2 has no types.
-    """Return a pattern over arbitrary bytes: as UTF-8, bytes that are none would match nothing."""
+    """Return a pattern over arbitrary bytes: as UTF-8 it would not match invalid bytes."""
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
     return re2.compile(pattern.encode(), options)  # type: ignore[no-untyped-call]

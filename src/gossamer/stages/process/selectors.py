@@ -135,7 +135,7 @@ class SelectorSource:
 
 
 def text_of(value: object) -> str:
-    """Return the text of an element, spaces collapsed; of any other value the value as text, JSON where it is none."""
+    """Return the text of an element, spaces collapsed; a text as it is; any other value as JSON."""
     if isinstance(value, str):
         text = value
     elif isinstance(value, LexborNode):

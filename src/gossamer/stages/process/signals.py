@@ -123,7 +123,7 @@ class Weights:
         return found
 
     def of_words(self, words: Sequence[str]) -> list[float]:
-        """Return the scores of words in lower case; of a line's end, which is none, `nan`."""
+        """Return the scores of words in lower case; `nan` for the end of a line."""
         return list(map(self._words.get, words, repeat(0.0)))
 
     def page_types(self, places: set[int], names: Iterable[str]) -> Rows:

@@ -171,7 +171,7 @@ PRICE: Headers = (("crawler-price", "USD 0.01"), ("crawler-error", "MissingCrawl
 
 
 def walls(place: PagePlace) -> dict[str, Made]:
-    """Return the pages: each wall, and two pages that are none."""
+    """Return the pages: each wall, and two pages without one."""
     found = {
         name: Made((_answer(place, status, headers, markup),), outcome="challenged")
         for name, status, headers, markup in CHALLENGES

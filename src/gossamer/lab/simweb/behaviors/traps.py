@@ -252,7 +252,7 @@ POSTS = 150
 
 
 def lookalikes(place: PagePlace) -> dict[str, Made]:
-    """Return what looks like a trap and is none: a calendar of ten years, a catalogue by numbers, a blog by dates with
+    """Return pages that only look like a trap: a calendar of ten years, a catalogue by numbers, a blog by dates with
     next and previous. A crawl that cuts it off loses pages.
     """
     months = {
