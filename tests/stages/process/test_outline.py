@@ -205,6 +205,8 @@ HOSTILE = {
     "cells": lambda n: "<table>" + "<tr><td rowspan=999 colspan=999>x" * n,
     "underscores": lambda n: "<p>" + "_a" * n + "_" * n,
     "references": lambda n: "<p>&#" + "1" * n + ";",
+    "footnotes": lambda n: "".join(f"<p id=f{at}>x<sup><a href=#f{at}>{at}</a></sup></p>" for at in range(n)),
+    "listed footnotes": lambda n: "<ol>" + "".join(f"<li id=f{at}>x y <a href=#f{at}>{at}</a>" for at in range(n)),
 }
 
 

@@ -212,7 +212,8 @@ def _fill_notes(outline: Outline, keep: list[bool]) -> None:
     blocks = outline.blocks
     parents = outline.parents
     wanted = _note_targets(outline, keep)
-    more: list[int] = []
+    more = set[int]()
+    ends: dict[int, int] = {}
     at = 0
     for place, event in enumerate(outline.events) if wanted else ():
         if isinstance(event, str) or event[0] in HEADINGS or ("id=" not in event[1] and "name=" not in event[1]):
@@ -222,12 +223,17 @@ def _fill_notes(outline: Outline, keep: list[bool]) -> None:
             continue
         while at < len(blocks) and blocks[at].last <= place:
             at += 1
-        for one in range(at, len(blocks)):
-            begins = one == at or blocks[one - 1].words < 2
-            if not begins and (event[0] not in _ITEMS or parents[blocks[one].node] != parents[blocks[at].node]):
-                break
-            more.append(one)
-    more = [at for at in set(more) if not keep[at]]
+        if at == len(blocks):
+            break
+        around = parents[blocks[at].node] if event[0] in _ITEMS else -1
+        if at < ends.get(around, 0):
+            continue  # A note before it has the same blocks from here on.
+        end = at + 1
+        while end < len(blocks) and (blocks[end - 1].words < 2 or parents[blocks[end].node] == around):
+            end += 1
+        more.update(range(at, end))
+        ends[around] = end
+    more = {at for at in more if not keep[at]}
     words = sum(block.words for block, keeps in zip(blocks, keep, strict=True) if keeps)
     if sum(blocks[at].words for at in more) <= NOTES_SHARE * words:
         for at in more:
