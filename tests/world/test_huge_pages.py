@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.cli.start import CHILD
 from gossamer.world import huge_pages
 from gossamer.world.allocators import FRUGAL
 from gossamer.world.huge_pages import PAGE_BYTES, REFUSED_MAX, HugePages, Mapping, mappings
@@ -149,15 +150,48 @@ with open("/proc/self/smaps") as maps:
     flags = maps.read().partition("[heap]")[2].partition("VmFlags:")[2].partition("\\n")[0]
 print("hg" in flags.split())
 """
+ARENAS = """
+few = [object() for _ in range(100_000)]  # Of several arenas.
+with open("/proc/self/maps") as maps:
+    ends = [int(at, 16) for line in maps if "[heap]" in line for at in line.split()[0].split("-")]
+print(sum(ends[0] <= id(one) < ends[-1] for one in few) > 50_000)
+"""
+REPLACED = """
+import sys
+from gossamer.world.allocators import use_system_arenas
+early = [object() for _ in range(300_000)]
+use_system_arenas()
+for _ in range(5):
+    late = [object() for _ in range(300_000)]
+    del late
+del early
+sys._debugmallocstats()
+"""
+"""What was allocated before is freed by a function that does not know it, unless it is held."""
 
 
-def test_the_heap_of_a_crawl_has_large_pages_from_the_start() -> None:
+def run(program: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a program in an interpreter with some environment variables."""
+    inherited = {name: value for name, value in os.environ.items() if name != "GLIBC_TUNABLES"}
+    source = str(Path(huge_pages.__file__).parents[2])
+    command = [sys.executable, "-c", program]
+    given = inherited | environment | {"PYTHONPATH": source}
+    return subprocess.run(command, env=given, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_the_heap_of_a_crawl_has_large_pages_from_the_start_and_holds_pythons_objects() -> None:
     enabled = Path("/sys/kernel/mm/transparent_hugepage/enabled")
     libc, _, release = os.confstr("CS_GNU_LIBC_VERSION").partition(" ") if hasattr(os, "confstr") else ("", "", "0")
     if not enabled.exists() or "[madvise]" not in enabled.read_text() or libc != "glibc" or release < "2.35":
         pytest.skip("glibc of at least 2.35 asks for them only where the kernel leaves it to programs")
-    for environment, expected in ((FRUGAL, "True"), ({}, "False")):
-        inherited = {name: value for name, value in os.environ.items() if name != "GLIBC_TUNABLES"}
-        command = [sys.executable, "-c", HEAP]
-        done = subprocess.run(command, env=inherited | environment, capture_output=True, text=True, check=True)
-        assert done.stdout.strip() == expected
+    assert run(HEAP, {}).stdout.split() == ["False"]
+    assert run(HEAP, FRUGAL).stdout.split() == ["True"]
+    child = CHILD.replace("main()", "pass")
+    assert run(f"{child}{HEAP}{ARENAS}", FRUGAL).stdout.split() == ["True", "True"]
+
+
+def test_memory_of_the_interpreter_is_returned_to_where_it_is_from() -> None:
+    done = run(REPLACED, FRUGAL)
+    assert done.returncode == 0, done.stderr
+    reclaimed = next(line for line in done.stderr.splitlines() if line.startswith("# arenas reclaimed"))
+    assert int(reclaimed.split()[-1]) >= 5

@@ -21,6 +21,7 @@ from gossamer.config import Config, effective_toml
 from gossamer.engine.options import LimitsOptions
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import ConflictError, RefusedError, VerbRequest
+from gossamer.world.allocators import SYSTEM_ARENAS
 
 if TYPE_CHECKING:
     from gossamer.cluster.ray import RayEngine
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     Engine: TypeAlias = LocalEngine | RayEngine
     """Runs the shards: processes of this machine, or actors of a Ray cluster."""
 
-MEMBER = ("-m", "gossamer.api.member")
+MEMBER = ("-c", f"{SYSTEM_ARENAS}from gossamer.api.member import main; main()")
 
 
 class EngineCalls:

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import IO, Self
 
 from gossamer.cli.job import CrawlJob, Spool, decode, encode, encode_words
-from gossamer.world.allocators import FRUGAL
+from gossamer.world.allocators import FRUGAL, SYSTEM_ARENAS
 
 COPIED_BYTES = 1 << 16
 FORWARDED = (signal.SIGINT, signal.SIGTERM)
 """Signals that a supervisor passes on to its child."""
 _DESCRIPTOR = re.compile(r"(?:.*=)?/(?:dev|proc/self)/fd/(\d+)", re.DOTALL).fullmatch
-CHILD = """
-import gc; gc.disable();
-from gossamer.cli.child import main; main()
+CHILD = f"""
+import gc; gc.disable()
+{SYSTEM_ARENAS}from gossamer.cli.child import main; main()
 """
 """The collector is off until `main`: imports leave no garbage, and searching for it takes 0.005 s."""
 LEAVING_S_MAX = 5.0

@@ -1,6 +1,10 @@
-"""Allocators: how the native libraries of a process allocate and free memory."""
+"""Allocators: how the interpreter and the native libraries of a process allocate and free memory."""
 
+import atexit
+import ctypes
+import gc
 import os
+import sys
 
 ARROW_POOL = "ARROW_DEFAULT_MEMORY_POOL"
 FRUGAL = {
@@ -15,6 +19,9 @@ keep freed memory. Thresholds of 1 MiB would save 8 MiB more but cost 0.9 s of 7
 returned and taken again by page faults (94,000 instead of 43,000). In pages of 2 MiB from the start (glibc 2.35)
 light pages take 0.975 of their time, with 18,000 page faults instead of 25,000 and the same memory."""
 
+SYSTEM_ARENAS = "from gossamer.world.allocators import use_system_arenas; use_system_arenas()\n"
+"""Beginning of a program that crawls."""
+
 
 def prefer_system_allocator() -> None:
     """Have Arrow use the system's allocator, unless the environment names another. Works only before Arrow is loaded.
@@ -23,3 +30,21 @@ def prefer_system_allocator() -> None:
     no measurable difference there.
     """
     os.environ.setdefault(ARROW_POOL, FRUGAL[ARROW_POOL])
+
+
+def use_system_arenas() -> None:
+    """Have the interpreter allocate the memory for its objects with glibc, which has pages of 2 MiB (`FRUGAL`). By
+    itself it maps 1 MiB at a time, in pages of 4 KiB: crawls take 0.96 of their processor time. Call it first, at the
+    top of the stack.
+    """
+    if sys.platform != "linux":
+        return
+    # Memory from before would be returned to the wrong allocator once it is empty, so what is in it is never freed.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(gc.get_objects()))
+    system = (ctypes.c_void_p * 5)()
+    ctypes.pythonapi.PyMem_GetAllocator(0, system)  # Domain "raw": context, malloc, calloc, realloc, free.
+    replace = ctypes.pythonapi.PyObject_SetArenaAllocator
+    replace((ctypes.c_void_p * 3)(system[0], system[1], system[4]))
+    # At its end the interpreter returns that memory too: from then on, a function that does nothing has it.
+    nothing = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p)
+    atexit.register(replace, (ctypes.c_void_p * 3)(system[0], system[1], nothing.value))
