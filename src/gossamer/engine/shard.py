@@ -421,15 +421,13 @@ class CrawlLoop:
 
     async def _commit_often(self) -> None:
         while not self._over:
-            await wait_at_most(self._commit_pause_s(), self._commit_now.wait())
+            # Each commit takes disk space, so a held crawl without changes commits rarely.
+            is_idle = self.brakes.held and not (self._turns or self._counters.in_epoch)
+            pause_s = max(HELD_COMMIT_S, self._options.commit_s) if is_idle else self._options.commit_s
+            await wait_at_most(pause_s, self._commit_now.wait())
             self._commit_now.clear()
             await self._committer.commit()
             self._wake.set()
-
-    def _commit_pause_s(self) -> float:
-        # Each commit takes disk space, so a held crawl without changes commits rarely.
-        is_idle = self.brakes.held and not (self._turns or self._counters.in_epoch)
-        return max(HELD_COMMIT_S, self._options.commit_s) if is_idle else self._options.commit_s
 
 
 def bound(limit: float | None) -> float:

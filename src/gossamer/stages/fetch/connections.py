@@ -9,8 +9,10 @@ import socket
 import struct
 import sys
 import termios
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeVar
 
+Answer = TypeVar("Answer")
 COUNTED: Final = sys.platform == "linux"
 """Whether the kernel counts received bytes. Elsewhere libcurl reports each piece, which costs 10 µs a request."""
 GREETING_BYTES_MAX: Final = 64
@@ -53,31 +55,25 @@ def unread_bytes(fd: int) -> int:
 
 def peek(fd: int) -> bytes:
     """Return the beginning of a connection's unread bytes, which stay unread."""
-    try:
-        connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fd)
-    except OSError:
-        return b""
-    try:
-        return connection.recv(GREETING_BYTES_MAX, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-    except OSError:
-        return b""
-    finally:
-        connection.detach()
+    return _ask(fd, lambda kept: kept.recv(GREETING_BYTES_MAX, socket.MSG_PEEK | socket.MSG_DONTWAIT)) or b""
 
 
 def is_connected(fd: int) -> bool:
     """Say whether a TCP connection exists, even if its TLS handshake has not ended."""
+    return _ask(fd, socket.SocketType.getpeername) is not None
+
+
+def _ask(fd: int, question: Callable[[socket.SocketType], Answer]) -> Answer | None:
     try:
         connection = socket.SocketType(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fd)
     except OSError:
-        return False
+        return None
     try:
-        connection.getpeername()
+        return question(connection)
     except OSError:
-        return False
+        return None
     finally:
         connection.detach()
-    return True
 
 
 Ends = tuple[str, str, int, int]
@@ -91,4 +87,5 @@ class End(NamedTuple):
     text: str
 
 
+T = TypeVar("T")
 WELL: Final = End(0, "")

@@ -258,7 +258,7 @@ class Transfers:
         except asyncio.CancelledError:
             closed = self._driver.closed
             self._drop(transfer)
-            if closed and not _cancelling():
+            if closed and not ((task := asyncio.current_task()) and task.cancelling()):
                 error = "closed while it was fetched"
                 return self.ours(transfer.request, transfer.started_at, "internal_error", error)
             raise
@@ -489,8 +489,3 @@ def _stop_failure(transfer: Transfer) -> Failure:
     if reason == "silent":  # libcurl has not measured it.
         return msgspec.structs.replace(failed, fetch_s=transfer.silent_s_max, has_others=True)
     return failed
-
-
-def _cancelling() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

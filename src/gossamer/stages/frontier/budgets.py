@@ -203,17 +203,11 @@ class Budgets:
             own = site_budget(self._options, self._site_of(host.name))
         return _verdict(own.grown(factor), self._current(site), site.leased)
 
-    def note_lease(self, host: Host) -> None:
-        """Note that a URL of a host is leased."""
-        self._host(host).leased += 1
+    def count_leased(self, host: Host, urls: int) -> None:
+        """Count leased URLs of a host; -1: one was returned."""
+        self._host(host).leased += urls
         if self._has_site_budgets:
-            self._site(host).leased += 1
-
-    def note_return(self, host: Host) -> None:
-        """Note that a leased URL was returned."""
-        self._host(host).leased -= 1
-        if self._has_site_budgets:
-            self._site(host).leased -= 1
+            self._site(host).leased += urls
 
     def spend(self, host: Host, contact: Contact, *, page: bool) -> None:
         """Charge a request; prerequisite fetches (robots.txt) count as bytes and time, not as pages."""

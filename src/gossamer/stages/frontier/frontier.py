@@ -508,7 +508,7 @@ class Frontier:
             host.revisits_leased += item.revisit
             self._leased.add(item.url.fingerprint)
             if self._budgets is not None:
-                self._budgets.note_lease(host)
+                self._budgets.count_leased(host, 1)
         host.out += 1
         if place is not None:
             lease.place = place
@@ -526,5 +526,5 @@ class Frontier:
         lease.host.revisits_leased -= lease.visit.revisit
         self._leased.discard(lease.url.fingerprint)
         if self._budgets is not None:
-            self._budgets.note_return(lease.host)
+            self._budgets.count_leased(lease.host, -1)
         return lease.visit

@@ -11,6 +11,7 @@ heaps, until a request to the site ends. If the site's delay is running, the hos
 
 import heapq
 from collections import deque
+from collections.abc import Sequence
 from itertools import count
 from math import ceil
 
@@ -454,16 +455,12 @@ class Workbench:
         return idle
 
 
-def _counts(turns: list[tuple[float, int, int, Host | SiteLine]]) -> bool:
+def _counts(turns: Sequence[tuple[float, int, int, Host | SiteLine]]) -> bool:
+    """Say whether the first turn in a line is neither missing nor outdated."""
     if not turns:
         return False
     _, _, stamp, first = turns[0]
-    return stamp == first.stamp and not (isinstance(first, SiteLine) and _is_stale(first.hosts))
-
-
-def _is_stale(turns: list[Turn]) -> bool:
-    """Say whether the first turn in a line is outdated or missing."""
-    return not turns or turns[0][2] != turns[0][3].stamp
+    return stamp == first.stamp and (not isinstance(first, SiteLine) or _counts(first.hosts))
 
 
 def _drop_stale(turns: list[Turn]) -> bool:

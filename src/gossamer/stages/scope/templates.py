@@ -96,10 +96,7 @@ def years_of(text: str) -> list[int]:
     return [int(path or parameter) for path, parameter in _YEAR.findall(text)]
 
 
-_YEAR = re.compile(
-    r"/([0-9]{4})(?=[/-](?:0[1-9]|1[0-2])(?![0-9]))"
-    r"|[?&](?:y|yr|year)=([0-9]{4,6})(?![0-9])"
-)
+_YEAR = re.compile(r"/([0-9]{4})(?=[/-](?:0[1-9]|1[0-2])(?![0-9]))|[?&](?:y|yr|year)=([0-9]{4,6})(?![0-9])")
 
 
 def _general(segment: str) -> str:

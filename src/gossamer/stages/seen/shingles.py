@@ -52,7 +52,8 @@ def sketch(body: bytes, charset: str = "", address: str = "", *, lowest: bool = 
     if charset.startswith("utf-16"):
         body = body[:BODY_BYTES_MAX].decode(charset, "replace").encode("utf-8", "replace")
     text = text_of(body)
-    words, blocks = words_of(text + b"\0" + _path_of(address))  # Both at once: a pass over few bytes costs as much.
+    path = address[address.find("/", address.find("://") + 3) :].encode("ascii", "ignore")[:ADDRESS_BYTES_MAX]
+    words, blocks = words_of(text + b"\0" + path)  # Both at once: a pass over few bytes costs as much.
     end = int(np.searchsorted(blocks, text.count(b"\0") + 1))
     asked = _distinct(words[end:])[:ADDRESS_WORDS_MAX]
     words = words[:end]
@@ -163,11 +164,6 @@ def signature(text: str) -> bytes:
     at = np.searchsorted(filled, np.arange(SIGNATURE_VALUES))
     distance = (np.append(filled, filled[0] + SIGNATURE_VALUES)[at] - np.arange(SIGNATURE_VALUES)).astype(np.uint16)
     return (least[at % len(filled)] + distance * np.uint16(0x9E37)).astype("<u2").tobytes()
-
-
-def _path_of(address: str) -> bytes:
-    path = address[address.find("/", address.find("://") + 3) :] if address else ""
-    return path.encode("ascii", "ignore")[:ADDRESS_BYTES_MAX]
 
 
 def _distinct(hashes: Hashes) -> Hashes:
