@@ -37,7 +37,7 @@ STOP_LOOK_S = 0.25
 """Between two looks for an order to stop, while a process reads."""
 STRETCHES_WAITING = 1
 """Stretches that wait for each process."""
-TOGETHER_MAX = 16
+TOGETHER_MAX = 64
 TOGETHER_BYTES = 1 << 20
 """Items that the importing process reads and examines together, and bytes of bodies after which no further one joins:
 code and data of a step stay in the processor's caches (decision 18).

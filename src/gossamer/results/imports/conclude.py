@@ -39,6 +39,7 @@ OK = 200
 NOT_MODIFIED = 304
 DIGEST_MAX = 200
 USAGE = tuple(name for name in PageRow.__struct_fields__ if name.startswith("usage_"))
+FORESEEN_MAX = 256
 DEADLY = "a process died of its page twice; it is archived unparsed"
 
 
@@ -223,16 +224,28 @@ class Captures:
         )
         telemetry = shard.controls.telemetry
         self._outcomes = Outcomes(self._stages, Retries(1, 0.0, 0.0, Dice()), telemetry.logs, telemetry.counters)
+        self._foreseen: list[tuple[Url, int, int]] = []
+        """Captures that are not noted yet, with depth and hops."""
         self.seeds: dict[str, str] = {}
         """Addresses of the seeds by their keys."""
 
     def foresee(self, capture: Capture, depth: int | None) -> bool:
-        """Note that a capture will be imported, so that no link to it is queued. Return False if it is left out."""
+        """Note for `note_foreseen` that a capture will be imported. Return False if it is left out."""
         url = self._stages.namer.name(capture.url)
         if url is None or self.why_left_out(capture, url):
             return False
-        self._stages.url_seen.offer([url], [DEPTH_MAX if depth is None else depth], [min(capture.hops, HOPS_MAX)])
+        self._foreseen.append((url, DEPTH_MAX if depth is None else depth, min(capture.hops, HOPS_MAX)))
+        if len(self._foreseen) == FORESEEN_MAX:
+            self.note_foreseen()
         return True
+
+    def note_foreseen(self) -> None:
+        """Note the captures that will be imported, so that no link to them is queued. The store is read once for all of
+        them: 20 µs less for each.
+        """
+        if self._foreseen:
+            self._stages.url_seen.offer(*zip(*self._foreseen, strict=True))
+            self._foreseen = []
 
     def why_left_out(self, capture: Capture, url: Url) -> str:
         """Return the filter that rejects a capture; empty if none does."""

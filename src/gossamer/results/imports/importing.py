@@ -174,6 +174,7 @@ class Importer:
             first = first or item.url
             if depth == 0 and not item.via and len(progress.seeds) < imported.SEEDS_MAX:
                 progress.seeds.append(item.url)
+        self._captures.note_foreseen()
         progress.seeds = list(dict.fromkeys(progress.seeds or [first] * bool(first)))
         self._progresses.changed.add(progress.number)
 

@@ -150,11 +150,11 @@ class RecordStream:
         self._block = None
         if not self._is_direct:
             self._require_end(unpacked.peek(ARC_LINE_BYTES_MAX if self._is_arc else 32))
-        self._skip_blanks()
+        has_more = self._skip_blanks()
         offset, within = self._start
         if self._is_direct:
             return ForeignPlace(offset, 0, unpacked.within - offset)
-        is_alone = not (unpacked.peek(1) or within)
+        is_alone = not (has_more or within)
         return ForeignPlace(offset, within, unpacked.end - offset if is_alone else 0)
 
     def _next_member(self) -> bool:
@@ -188,13 +188,14 @@ class RecordStream:
                 return False
             unpacked.take(1)
         self._is_lost = False
-        self._skip_blanks()
-        return bool(unpacked.peek(1))
+        return self._skip_blanks()
 
-    def _skip_blanks(self) -> None:
-        while self._unpacked.peek(1) in (b"\r", b"\n"):
+    def _skip_blanks(self) -> bool:
+        """Skip line breaks; return whether the member goes on behind them."""
+        while (begin := self._unpacked.peek(1)) in (b"\r", b"\n"):
             data = self._unpacked.peek(BLANKS_AT_ONCE)
             self._unpacked.take(len(data) - len(data.lstrip(b"\r\n")))
+        return begin != b""
 
     def _require_end(self, behind: bytes) -> None:
         """Refuse a record behind whose content there is neither its end nor another record."""

@@ -22,11 +22,11 @@ import re2
 
 from gossamer.stages.process.foreign import ROOTS, WATCHED, ForeignContent, end_of_plain_root
 from gossamer.stages.process.raw import RAW, RAW_NAMES, end_tag
+from gossamer.stages.process.tokens import NEEDED
 
-_CITING = ("blockquote", "q", "ins", "del")
 _NAMED = (
-    *_CITING, "area", "frame", "link", "base", "meta", "template", "/template", "noframes", "/noframes", "plaintext",
-    "svg", "math", "object", "embed", *RAW,
+    *NEEDED, "area", "frame", "link", "base", "meta", "template", "/template", "noframes", "/noframes", "plaintext",
+    "svg", "math", *RAW,
 )  # fmt: skip
 _SPACE = r"\t\n\f\r "
 
@@ -80,8 +80,7 @@ _ANCHOR = re.compile(
 _Anchor = tuple[bytes, bytes, bytes, bytes, bytes]
 """The groups of `_ANCHOR`."""
 _ANCHOR_EDGE = re.compile(rf"</?[aA](?=[{_SPACE}/>])".encode())
-_NEEDED = {**{name.encode(): "cite" for name in _CITING}, b"object": "data", b"embed": "src"}
-"""Attributes without which an element of these names is of no interest."""
+_NEEDED = {name.encode(): attribute for name, attribute in NEEDED.items()}
 _KEPT = frozenset((b"area", b"frame", b"link", b"base", b"meta", *_NEEDED))
 _INLINE = frozenset((b"<area", b"<frame", b"<link", b"<base", b"<meta", *(b"<" + name for name in _NEEDED)))
 _ROOTS = frozenset(b"<" + name for name in ROOTS)

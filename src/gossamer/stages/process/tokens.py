@@ -23,6 +23,8 @@ VOID = frozenset([
     "area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "image", "input",
     "keygen", "link", "meta", "param", "source", "track", "wbr",
 ])  # fmt: skip
+NEEDED = {**dict.fromkeys(("blockquote", "q", "ins", "del"), "cite"), "object": "data", "embed": "src"}
+"""Attributes without which an element of these names leads nowhere."""
 RAW = frozenset(["plaintext", "script", "style", "textarea", "xmp", "noembed", "noframes", "iframe", "title"])
 DROPPED = RAW | frozenset(["template", "svg", "math", "select"])
 """Left out with their content; `math` and formulas in scripts stay as one event."""

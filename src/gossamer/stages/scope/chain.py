@@ -106,7 +106,10 @@ class Chain:
 
     def explain(self, link: Link) -> str:
         """Return what `reason` returns, uncounted, for explanations."""
-        return next((name for rejects, name in self._steps if rejects(link)), "")
+        for rejects, name in self._steps:
+            if rejects(link):
+                return name
+        return ""
 
     def rejects_resource(self, link: Link) -> str:
         """Return the name of the filter that rejects a resource of a page, uncounted: only its address is judged."""
