@@ -20,7 +20,7 @@ from gossamer.results.search.index import IndexWriter
 from gossamer.results.search.log import IndexFollower, SearchLog
 from gossamer.results.search.query import QueryAnswer, search
 from gossamer.results.search.question import QueryError, SearchQuestion
-from gossamer.results.search.words import _parts_of, joined_terms, terms_of
+from gossamer.results.search.words import _parts_of, _Remembered, joined_terms, terms_of
 from gossamer.stages.archive.archive import Archives, Followers
 from gossamer.stages.archive.follower import Follower
 from gossamer.stages.archive.options import ArchiveOptions, SearchOptions
@@ -440,11 +440,24 @@ PIECES = (
 
 
 def test_words_that_are_passed_over_have_no_joined_terms() -> None:
-    """`joined_terms` reads few words of a text; here every word is read."""
+    """`joined_terms` puts spaces for marks first, and knows most words; here every word is read as it stands."""
     dice = random.Random(1)
     for _ in range(3_000):
         text = "".join(dice.choices(PIECES, k=dice.randrange(1, 12)))
         assert joined_terms(text) == sorted({term for word in text.split() for term in _parts_of(word)}), text
+
+
+def test_forms_of_words_are_found_once_and_the_remembered_ones_are_bounded() -> None:
+    found: list[str] = []
+
+    def find(text: str) -> tuple[str, ...]:
+        found.append(text)
+        return (text.upper(),)
+
+    remembered = _Remembered(find, 2)
+    assert [remembered[text] for text in "ababcab"] == [(text.upper(),) for text in "ababcab"]
+    assert found == [*"abcab"]  # The third text takes the place of both.
+    assert len(remembered) == 1
 
 
 def test_every_character_that_people_do_not_see_is_left_out_of_words() -> None:

@@ -7,10 +7,11 @@ run are then phrases. The second chance of a word, ranked lower, is its loose fo
 
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
-from itertools import chain, filterfalse, pairwise
+from itertools import chain, pairwise
 
-from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
+from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
 from gossamer.model.words import IGNORABLE
 
@@ -76,12 +77,34 @@ def terms_of(text: str) -> list[str]:
         is_short = max(map(len, words), default=0) <= WORD_CHARACTERS_MAX
         return words if is_short else [word[:WORD_CHARACTERS_MAX] for word in words]
     found: list[str] = []
-    for word in _PIECE.findall(text):
-        if word.isascii():
-            found.append(word[:WORD_CHARACTERS_MAX])
+    for piece in _PIECE.findall(text):
+        if piece.isascii():
+            found.append(piece[:WORD_CHARACTERS_MAX])
         else:
-            found += _WORD.findall(_RUN.sub(_pairs, normal(word)).replace("_", " "))
+            found += _terms[piece] if len(piece) <= WORD_CHARACTERS_MAX else _terms_of_piece(piece)
     return found
+
+
+class _Remembered(dict[str, tuple[str, ...]]):
+    """What a function returns for a text: of one that came before without a call of Python's code."""
+
+    def __init__(self, find: Callable[[str], tuple[str, ...]], texts_max: int) -> None:
+        """`texts_max` are remembered at once."""
+        self._find = find
+        self._texts_max = texts_max
+
+    def __missing__(self, text: str) -> tuple[str, ...]:
+        if len(self) >= self._texts_max:
+            self.clear()
+        found = self[text] = self._find(text)
+        return found
+
+
+def _terms_of_piece(text: str) -> tuple[str, ...]:
+    return tuple(_WORD.findall(_RUN.sub(_pairs, normal(text)).replace("_", " ")))
+
+
+_terms = _Remembered(_terms_of_piece, 25_000)
 
 
 def _without_marks(text: str) -> str:
@@ -104,25 +127,23 @@ def is_dense(term: str) -> bool:
 
 def loose_terms(terms: list[str], language: str) -> list[str]:
     """Return the loose forms of a page's terms, where they differ from the term; each term's once."""
-    return [form for term in dict.fromkeys(terms) for form in loose_of(term, language)]
+    return [*chain.from_iterable(map(_loose_in(_LANGUAGES.get(language, "")).__getitem__, dict.fromkeys(terms)))]
 
 
 def joined_terms(text: str) -> list[str]:
     """Return what readers may write for the words of a text: `email` for e-mail, `user` for getUserById, each once."""
     text = _without_marks(text.replace("\u2019", "'"))
     if text.isascii():
-        text = text.translate(_APART).replace(", ", " ").replace(". ", " ")
-    words = set(text.split())
-    marked = {word.rstrip(_AFTER) for word in filterfalse(str.isalpha, words)}
-    marked.update(filterfalse(str.istitle, filter(str.isalpha, filterfalse(str.islower, words))))
-    plain = filter(str.isalpha, filter(str.islower, marked))
-    return sorted({*chain.from_iterable(map(_parts_of, marked.difference(plain)))})  # Most words have no parts.
+        text = text.translate(_APART)
+    return sorted({*chain.from_iterable(map(_parts.__getitem__, set(text.split())))})
 
 
-@lru_cache(maxsize=50_000)
 def _parts_of(text: str) -> tuple[str, ...]:
     """Return the terms of a text without spaces that its words alone do not have."""
-    found = symbols_of(text) if "#" in text or "++" in text or ".net" in text.lower() else []
+    text = text.rstrip(_AFTER)
+    if text.isalnum() and text.islower():  # Most words.
+        return ()
+    found: list[str] = symbols_of(text) if "#" in text or "++" in text or ".net" in text.lower() else []
     for word in () if text.isalnum() else _COMPOUND.findall(text):
         found += joined_of(word)
         if "\u200c" in word:  # Persian writes such parts apart too.
@@ -131,6 +152,9 @@ def _parts_of(text: str) -> tuple[str, ...]:
         if not word.isupper() and not word[1:].islower() and len(word) <= JOINED_CHARACTERS_MAX:
             found += [part.lower() for part in _HUMPS.split(word) if 1 < len(part) < len(word)]
     return tuple(found)
+
+
+_parts = _Remembered(_parts_of, 50_000)
 
 
 def joined_of(word: str) -> tuple[str, ...]:
@@ -147,15 +171,24 @@ def symbols_of(text: str) -> list[str]:
     return list(map(str.lower, _SYMBOL.findall(text)))
 
 
-@lru_cache(maxsize=100_000)
 def loose_of(term: str, language: str) -> tuple[str, ...]:
     """Return the loose forms of a term that differ from it: without accents, and its stem without them."""
-    if is_dense(term):
-        return ()
-    stemmer = stemmer_of(language)
-    stems = stemmer.analyze(term) if stemmer is not None else []
-    forms = stems if term.isascii() else {fold(term), *map(fold, stems)}
-    return tuple(form for form in forms if form != term)
+    return _loose_in(_LANGUAGES.get(language, ""))[term]
+
+
+@lru_cache(maxsize=4)
+def _loose_in(language: str) -> _Remembered:
+    """Return the loose forms of terms in a language with a stemmer (Snowball's name), or in any other."""
+    builder = TextAnalyzerBuilder(Tokenizer.whitespace())
+    stems_of = builder.filter(Filter.stemmer(language)).build().analyze if language else lambda _: []
+
+    def find(term: str) -> tuple[str, ...]:
+        if term.isascii():
+            return tuple([stem for stem in stems_of(term) if stem != term])
+        forms = () if is_dense(term) else dict.fromkeys((fold(term), *map(fold, stems_of(term))))
+        return tuple([form for form in forms if form != term])
+
+    return _Remembered(find, 25_000)
 
 
 def fold(term: str) -> str:
@@ -170,12 +203,3 @@ def fold(term: str) -> str:
 
 def _is_left_out(combining: int) -> bool:
     return combining == 7 or 10 <= combining < 37
-
-
-@lru_cache
-def stemmer_of(language: str) -> TextAnalyzer | None:
-    """Return the stemmer of a language by its code of two letters; None where there is none (Snowball)."""
-    name = _LANGUAGES.get(language)
-    if name is None:
-        return None
-    return TextAnalyzerBuilder(Tokenizer.whitespace()).filter(Filter.stemmer(name)).build()
