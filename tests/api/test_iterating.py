@@ -21,6 +21,7 @@ import pytest
 
 import gossamer
 from gossamer import Crawler, Tables
+from gossamer.api import status_of
 from gossamer.api.iterating import Crawl
 from gossamer.api.page import CrawledPage
 from gossamer.config.flags import FLAGS, Options
@@ -112,6 +113,77 @@ def test_an_error_of_the_crawl_comes_out_of_the_loop(site: str, tmp_path: Path) 
     with pytest.raises(ConfigError, match="in use by another crawl"):
         list(other)
     reading.close()  # type: ignore[attr-defined]
+
+
+LEAVING = {
+    "interrupted as it begins": """
+async def enter(self, entering=Crawler.__aenter__):
+    interrupt()
+    return await entering(self)
+
+Crawler.__aenter__ = enter
+read()
+""",
+    "interrupted, and again while it stops": """
+def on_page():
+    interrupt()
+    until(lambda: crawl.crawler._stop is not None)
+    interrupt()
+    until(ended.is_set)  # The second does not wait for this request.
+
+read()
+""",
+    "left open at the end of the program": """
+sys.modules["reading"] = iter(crawl)  # What a module holds, the interpreter frees last.
+next(sys.modules["reading"])
+print("state", "stopped")
+""",
+}
+PROGRAM = """
+import os, signal, sys, threading, time
+from http.server import ThreadingHTTPServer
+import gossamer
+from gossamer import Crawler
+from tests.answering import Answering
+
+on_page = lambda: None
+ended = threading.Event()
+interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)
+
+def until(is_so, deadline=time.monotonic() + 60):
+    while not is_so() and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+class Site(Answering):
+    def get(self):
+        if self.path == "/":
+            on_page()
+        self.answer(200, b"<a href=/1>1</a>")
+
+def read():
+    try:
+        for page in crawl:
+            pass
+    except KeyboardInterrupt:
+        ended.set()
+        print("state", crawl.status()["state"])
+
+server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+site = f"http://127.0.0.1:{server.server_address[1]}/"
+crawl = gossamer.crawl(site, output=sys.argv[1], allow_private=True, politeness="own", delay=5.0)
+"""
+
+
+@pytest.mark.promise()
+@pytest.mark.parametrize("how", LEAVING)
+def test_a_program_that_leaves_its_loop_ends(tmp_path: Path, how: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROGRAM + LEAVING[how], str(tmp_path / "crawl")],
+        capture_output=True, text=True, check=False, timeout=40,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "state stopped\n", "")
+    assert status_of(tmp_path / "crawl")["state"] == "stopped"
 
 
 CELLS = (

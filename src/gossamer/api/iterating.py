@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
+from weakref import WeakSet
 
 from gossamer.api.crawler import Crawler
 from gossamer.api.given import SuggestsAttributes, directory_of, in_python, with_options
@@ -132,12 +135,17 @@ class Crawl(Tables):
         raise TypeError("gossamer.crawl is read by `for`; for `async for` use `async with gossamer.Crawler(...)`")
 
     def __iter__(self) -> Iterator[CrawledPage]:
-        """Crawl, and yield each page after its commit.
+        """Crawl, and yield each page after its commit. A second Ctrl-C does not wait for requests under way.
 
         Raises:
             ConfigError: it was read before, the directory is in use, or a seed is not a URL.
             OSError: the disk refused; everything up to the last commit is saved.
         """
+        reading = self._read()
+        _OPEN.add(reading)
+        return reading
+
+    def _read(self) -> Generator[CrawledPage, None, None]:
         if self._is_read:
             raise ConfigError(
                 f"this crawl was read before; Tables({str(self.directory)!r}).pages has its pages, and "
@@ -145,39 +153,60 @@ class Crawl(Tables):
             )
         self._is_read = True
         loop = loop_factory()()
-        thread = Thread(target=loop.run_forever, name="gossamer-crawl", daemon=True)
+        thread = threading.Thread(target=loop.run_forever, name="gossamer-crawl", daemon=True)
         thread.start()
-
-        def wait(work: Any) -> Any:
-            try:
-                return asyncio.run_coroutine_threadsafe(work, loop).result()
-            except ConfigError as error:  # Of a part that names the options of the command line.
-                error.args = tuple(map(in_python, error.args))
-                raise
-
-        async def on_exit(error: BaseException | None) -> None:
-            await self.crawler.__aexit__(type(error) if error is not None else None, error, None)
 
         async def following() -> CrawledPage | None:
             return await anext(pages, None)
 
-        try:
-            wait(self.crawler.__aenter__())
-            pages = self.crawler.__aiter__()
+        async def on_exit(error: BaseException | None) -> None:
             try:
-                while (page := wait(following())) is not None:
-                    yield page
-            except BaseException as error:
-                wait(on_exit(error))
-                raise
-            wait(on_exit(None))
-        finally:
-            with suppress(RuntimeError):
-                wait(loop.shutdown_asyncgens())
-                wait(loop.shutdown_default_executor())
+                await self.crawler.__aexit__(type(error) if error is not None else None, error, None)
+            finally:
+                await loop.shutdown_asyncgens()
+                await loop.shutdown_default_executor()
+
+        def end(error: BaseException | None) -> None:
+            ending: Future[None] | None = None
+            interrupt: KeyboardInterrupt | None = None
+            while ending is None or not ending.done():
+                try:
+                    ending = ending or asyncio.run_coroutine_threadsafe(on_exit(error), loop)
+                    wait([ending])
+                except KeyboardInterrupt as again:
+                    interrupt = again
+                    loop.call_soon_threadsafe(partial(self.crawler.stop, now=True))
             loop.call_soon_threadsafe(loop.stop)
             thread.join(END_S_MAX)
             loop.close()
+            if interrupt is not None:
+                raise interrupt
+            ending.result()
+
+        try:
+            asyncio.run_coroutine_threadsafe(self.crawler.__aenter__(), loop).result()
+            pages = aiter(self.crawler)
+            while (page := asyncio.run_coroutine_threadsafe(following(), loop).result()) is not None:
+                yield page
+        except BaseException as error:
+            if isinstance(error, ConfigError):  # Of a part that names the options of the command line.
+                error.args = tuple(map(in_python, error.args))
+            end(error)
+            raise
+        end(None)
+
+
+_OPEN: WeakSet[Generator[CrawledPage, None, None]] = WeakSet()
+"""Loops that have not ended."""
+
+
+def _close_open() -> None:
+    for reading in list(_OPEN):
+        with suppress(ValueError):  # Another thread reads it.
+            reading.close()
+
+
+threading._register_atexit(_close_open)  # type: ignore[attr-defined]  # noqa: SLF001 - `atexit` is too late to commit
 
 
 @with_options
