@@ -175,7 +175,6 @@ crawl = gossamer.crawl(site, output=sys.argv[1], allow_private=True, politeness=
 """
 
 
-@pytest.mark.promise()
 @pytest.mark.parametrize("how", LEAVING)
 def test_a_program_that_leaves_its_loop_ends(tmp_path: Path, how: str) -> None:
     done = subprocess.run(

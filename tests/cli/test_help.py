@@ -121,6 +121,12 @@ def test_bash_completes_commands_and_options(tmp_path: Path, monkeypatch: pytest
     assert complete(["gossamer", "checkp"]) == ["checkpoint"]
     assert complete(["gossamer", "crawl", "--max"]) == ["--max-pages", "--max-depth", "--max-time", "--max-bytes"]
     assert complete(["gossamer", "segment", "b"]) == ["build"]
+    assert complete(["gossamer", "crawl", "--scope", "''"]) == ["prefix", "host", "domain", "any"]
+    assert complete(["gossamer", "crawl", "--render", "a"]) == ["auto", "always"]
+    assert complete(["gossamer", "resume", "crawl", "--politeness", "g"]) == ["gentle"]
+    assert complete(["gossamer", "export", "crawl", "--to", "w"]) == ["wacz"]
+    assert complete(["gossamer", "completion", "z"]) == ["zsh"]
+    assert complete(["gossamer", "crawl", "--seeds", "x"]) == [], "the shell offers files"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -12,6 +12,7 @@ from gossamer.cli.job import CrawlRequest
 from gossamer.cli.output import epilog
 from gossamer.config.flags import FLAGS, Flag
 from gossamer.model.errors import ConfigError
+from gossamer.options import keys_of
 
 commands = Typer()
 Command = TypeVar("Command", bound=Callable[..., int])
@@ -59,9 +60,20 @@ def with_flags(*only: str, resumable_only: bool = False) -> Callable[[Command], 
     return with_parameters(map(_parameter, flags))
 
 
+def choices_of(key: str) -> tuple[str, ...]:
+    """Return the words for a shell to offer as the value of a key, where it takes no others."""
+    from gossamer.config.sections import sections
+
+    section, _, name = key.partition(".")
+    return keys_of(sections()[section])[name].choices
+
+
 def _parameter(flag: Flag) -> inspect.Parameter:
     names = [f"--{flag.option}", *([f"-{flag.short}"] if flag.short else [])]
-    option = Option(*names, help=flag.help, metavar=flag.metavar or None, show_default=False)
+    option = Option(
+        *names, help=flag.help, metavar=flag.metavar or None, show_default=False,
+        autocompletion=lambda: choices_of(flag.key),
+    )  # fmt: skip
     # Numbers come as text: the configuration checks them, wherever they come from.
     annotation: Any = list[str] | None if flag.many else str | None
     default = None

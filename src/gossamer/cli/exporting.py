@@ -115,7 +115,15 @@ def robots(
 @commands.command("export")
 def export(
     directory: Directory,
-    to: Annotated[str, Option("--to", metavar="FORMAT", help=f"Format: {FORMATS}; or several, with commas between.")],
+    to: Annotated[
+        str,
+        Option(
+            "--to",
+            metavar="FORMAT",
+            help=f"Format: {FORMATS}; or several, with commas between.",
+            autocompletion=lambda: FORMATS.replace(" or", ",").split(", "),
+        ),
+    ],
     output: Annotated[str, Option("--output", "-o", metavar="PATH", help="Output path; - is standard output.")],
     table: Annotated[str, Option("--table", metavar="NAME", help="Table: pages, links, or one of a module.")] = "",
     where: Annotated[

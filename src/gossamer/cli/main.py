@@ -211,7 +211,11 @@ def top(
 
 
 @commands.command("completion")
-def completion(shell: Annotated[str, typer.Argument(metavar="SHELL", help="Shell: bash, zsh or fish.")]) -> None:
+def completion(
+    shell: Annotated[
+        str, typer.Argument(metavar="SHELL", help="Shell: bash, zsh or fish.", autocompletion=lambda: SHELLS)
+    ],
+) -> None:
     """Print the completion script of a shell."""
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
