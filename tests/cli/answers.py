@@ -93,14 +93,21 @@ ANSWERS = [
     ),
     *(
         (
-            [*verb, "halfway"],
+            command,
             (
                 "halfway/state is not a directory: put the crawl's own in its place, or restore a checkpoint "
                 "(docs/how-to/checkpoints.md)"
             ),
         )
-        for verb in (["status"], ["resume"], ["serve", "--port", "0"])
+        for command in (
+            ["status", "halfway"],
+            ["resume", "halfway"],
+            ["serve", "--port", "0", "halfway"],
+            ["forget", "halfway", "page"],
+            ["scale", "halfway", "--workers", "2"],
+        )
     ),
+    (["pause", "halfway"], "no crawl runs in halfway; gossamer resume halfway continues it"),
     (["status"], "missing argument 'DIR'; write gossamer status DIR"),
     (["why", "crawled"], "missing argument 'URL'; write gossamer why DIR URL"),
     (

@@ -137,5 +137,5 @@ def config_for(
 
 def already_there(directory: Path) -> ConfigError:
     """Return the error for a new crawl in a directory that has one."""
-    resume = f"`gossamer resume {shell_word(directory)}`"
-    return ConfigError(f"{directory} already holds a crawl; {resume} or or_resume=True continues it")
+    resume = f"`gossamer resume {shell_word(directory)}`, or or_resume=True in Python,"
+    return ConfigError(f"{directory} already holds a crawl; {resume} continues it")

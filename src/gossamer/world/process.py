@@ -148,7 +148,7 @@ class DirectoryLock:
         """Say whether a process holds a lock for `wait_s` or longer; readers are brief. Blocks; changes nothing."""
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
         try:
             return not _try_lock(descriptor, fcntl.LOCK_SH, wait_s)
