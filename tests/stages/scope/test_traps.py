@@ -141,6 +141,25 @@ def facets(path: str) -> tuple[list[object], list[str]]:
     return words, [f"/list?{'&'.join(sorted({*chosen, f'{name}={n}'}))}" for name in "abcdefgh" for n in range(3)]
 
 
+def escaped(path: str) -> tuple[list[object], list[str]]:
+    """Each page escapes the query of its own address once more (Norconex/crawler#28)."""
+    query = path.partition("?")[2].replace("%", "%25")
+    return frame(), [f"/list?{query}{'&' if query else ''}amp%3Bp={page}" for page in (2, 3)]
+
+
+def late(path: str) -> tuple[list[object], list[str]]:
+    """Equal pages that one list names, and after these a chain of others without end."""
+    if path == "/months":
+        return own(path), [f"/month/{month}" for month in range(700)]
+    month = int(path.rpartition("/")[2])
+    return frame(), [f"/month/{month + step}" for step in (1, 2)] if month >= 698 else []
+
+
+def switches(path: str) -> tuple[list[object], list[str]]:
+    """Relative links to languages, each below the last one (autogram-is/spidergram#42)."""
+    return frame(), [f"{path}{language}/" for language in ("en", "de", "fr", "es", "it")]
+
+
 def maze(path: str) -> tuple[list[object], list[str]]:
     dice = random.Random(path)
     return own(path), [f"/maze/{dice.getrandbits(60)}" for _ in range(5)]
@@ -156,6 +175,8 @@ def maze(path: str) -> tuple[list[object], list[str]]:
         (deeper, "/d/", "/d/*/*/**", 340),
         (again, "/a/", "/a/*/*/**", 340),
         (facets, "/list?", "/list?*", 500),
+        (escaped, "/list", "/list?amp%{n}Bp", 200),
+        (late, "/months", "/month/{n}", 1_700),
     ],
 )
 def test_what_has_no_end_and_nothing_new_is_cut_off(site: Site, start: str, template: str, pages: int) -> None:
@@ -163,6 +184,13 @@ def test_what_has_no_end_and_nothing_new_is_cut_off(site: Site, start: str, temp
     assert [trap.template for trap in crawl.sprung] == [template]
     assert len(crawl.fetched) <= pages
     assert 0.9 <= crawl.sprung[0].score <= 1
+
+
+@pytest.mark.heavy
+def test_languages_below_each_other_are_cut_off_one_after_the_other() -> None:
+    crawl = Crawl(switches).run("/", pages_max=3_000)
+    assert {trap.template for trap in crawl.sprung} == {f"/{one}/*/*/**" for one in ("en", "de", "fr", "es", "it")}
+    assert len(crawl.fetched) <= 1_800
 
 
 def test_a_maze_is_cut_off_by_its_size() -> None:

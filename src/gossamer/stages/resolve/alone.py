@@ -20,20 +20,15 @@ if TYPE_CHECKING:
 
 LANES: Final = 8
 """Channels, each with a thread of its own (0.3 ms to start). None is opened before an answer is unreadable."""
-
 _ZONE_LANES: Final = 2
 """Channels that names of malformed zones may occupy, so that others pass."""
-
 _ZONES_MAX: Final = 10_000
 """Malformed zones that are remembered, about 150 bytes each; of more, those found longest ago are forgotten."""
-
 _ZONE_NAMES_MAX: Final = 64
 """Names of malformed zones that are looked up or wait, so that others find room among the lookups of a crawl."""
-
 _SLOW_S: Final = 1.0
 _SLOW_MAX: Final = 3
 """Failures in a row that took longer than this, after which names of a zone do not wait for a channel."""
-
 _CROWDED: Final = fail("answers for its domain cannot be read, and other names of it are being looked up", retry=True)
 
 

@@ -16,26 +16,18 @@ from gossamer.stages.resolve.options import ResolveOptions
 
 _LOOKUPS_PER_CHANNEL: Final = 20_000
 """c-ares has its own cache, bounded only by time; so a channel is replaced after this many hosts."""
-
 _SECOND_FAMILY_S: Final = 0.5
 """How long a lookup waits for the other address family after the preferred one."""
-
 _ADDRESSES_MAX: Final = 16
 """Addresses kept of one host. An answer over TCP has room for 4,000, and the cache for 100,000 hosts."""
-
 _RECORDS_MAX: Final = 64
 """Records of one lookup that are archived."""
-
 _FINAL: Final = frozenset({pycares.errno.ARES_ENOTFOUND, pycares.errno.ARES_ENODATA, pycares.errno.ARES_EBADNAME})
 """Errors that a retry will not change soon: no such name, no such record, not a name."""
-
-
 _UNREADABLE: Final = frozenset({pycares.errno.ARES_EBADRESP, pycares.errno.ARES_ECONNREFUSED})
 """Errors of all queries that share a socket or connection with the one whose answer cannot be parsed, or closes it."""
-
 _LONE_FLAGS: Final = 0
 """Alone without EDNS, since some old servers answer it with a bare header (RFC 6891, section 7)."""
-
 _KINDS: Final = {"ipv4_first": ("A", "AAAA"), "ipv6_first": ("AAAA", "A"), "ipv4": ("A",), "ipv6": ("AAAA",)}
 
 

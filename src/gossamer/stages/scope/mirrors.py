@@ -19,6 +19,8 @@ NAMES_MAX = 64
 """Names that are compared of one directory. In an endless series of copies the others are evidence."""
 PAGES_MIN = 8
 """Pages under a name before it counts as a part of the host: sessions have fewer."""
+FRESH_MIN = 64
+"""Pages with something new that a host is given credit for: its first ones are not examined."""
 
 Fetched = Callable[[int, int], bool]
 """Says whether an address was fetched, by partition and fingerprint."""
@@ -27,14 +29,20 @@ Fetched = Callable[[int, int], bool]
 class Mirrors:
     """State of one host: names in the places of its first directories, with their pages."""
 
-    __slots__ = ("_mirrored", "_names")
+    __slots__ = ("_excused", "_mirrored", "_names", "fresh")
 
     def __init__(self) -> None:
+        self.fresh = 0
+        """Pages that said something new, as far as they were examined, each for those that it stands for."""
+        self._excused = 0
         self._names: list[dict[str, int]] = [{} for _ in range(DIRECTORIES_MAX)]
         self._mirrored: set[int] = set()
 
     def has_twin(self, url: Url, is_fetched: Fetched) -> bool:
-        """Count a page; say whether it was fetched in another part. Up to `NAMES_MAX` reads a place of a directory."""
+        """Count a page; say whether it was fetched in another part. Up to `NAMES_MAX` reads a place of a directory.
+
+        Of each page with something new every part has one copy, but the views of an endless calendar have many more.
+        """
         path_at = url.key.find("/", url.key.find("://") + 3)
         directories = url.key[path_at:].partition("?")[0].split("/")[1:-1]
         found = False
@@ -48,8 +56,11 @@ class Mirrors:
             begin = path_at + sum(len(one) + 1 for one in directories[:place]) + 1
             before = url.key[:begin]
             after = url.key[begin + len(name) :]
-            others = (fingerprint(before + other + after) for other in names if other != name)
-            found = any(is_fetched(url.partition, one) for one in others)
+            parts = [part for part, pages in names.items() if pages > PAGES_MIN]
+            others = (fingerprint(before + other + after) for other in parts if other != name)
+            may_have = self._excused < len(parts) * (FRESH_MIN + self.fresh)
+            found = may_have and any(is_fetched(url.partition, one) for one in others)
             if found:
                 self._mirrored.add(place)
+                self._excused += 1
         return found

@@ -115,9 +115,9 @@ def _general(segment: str) -> str:
 
 
 def _names(query: str) -> str:
-    names = sorted({pair.partition("=")[0] for pair in query.split("&") if pair})
-    more = "&…" if len(names) > NAMES_MAX else ""
-    return "&".join(_general(name)[:SEGMENT_CHARACTERS_MAX] for name in names[:NAMES_MAX]) + more
+    raw = {pair.partition("=")[0] for pair in query.split("&") if pair}
+    names = sorted({_general(name)[:SEGMENT_CHARACTERS_MAX] for name in raw})
+    return "&".join(names[:NAMES_MAX]) + ("&…" if len(names) > NAMES_MAX else "")
 
 
 WATCHED_PAGES = 32
@@ -155,6 +155,8 @@ which an address counts as part of a menu."""
 CONFIRMED_PAGES = 32
 CONFIRMED_JUDGEMENTS = 2
 """Pages and judgements that are needed after the suspicion begins before a template counts as a trap."""
+GROWTH_PAGES = 512
+"""Pages after which growth counts by half: a template whose pages were named before it was suspected grows later."""
 _ALL = (1 << 64) - 1
 
 
@@ -164,11 +166,11 @@ class Suspicion(msgspec.Struct, array_like=True):
     share: float = 0.0
     """Share of its recent pages that support the suspicion."""
     since: int = 0
-    """Pages fetched since the suspicion began; 0: not suspected."""
+    """Pages fetched since the suspicion began, at most the last `GROWTH_PAGES`; 0: not suspected."""
     confirmed: int = 0
     """Judgements since then that support it."""
     grown: int = 0
-    """New addresses of this template in the links of pages since then."""
+    """New addresses of this template in the links of these pages."""
 
     @property
     def growth(self) -> float:
@@ -258,6 +260,9 @@ class TemplateNode:
         for suspicion in (self.stale, self.near):
             if suspicion.since:
                 suspicion.since += 1
+            if suspicion.since > GROWTH_PAGES:
+                suspicion.since //= 2
+                suspicion.grown //= 2
 
     def grow(self, addresses: int) -> None:
         """Count new addresses that pages without new content link to."""

@@ -39,7 +39,7 @@ HELD_MAX = 64
 SAMPLED = 8
 SAMPLED_CALM = 32
 """One in this many pages of a watched template without suspicion is examined, chosen by fingerprint. The second value
-applies while all recent pages brought something new."""
+applies while all recent pages brought something new, except to queries: the combinations of filters are there."""
 EXAMINED_MIN = 16
 EXAMINED_CALM_MIN = 8
 """Pages examined before sampling starts; the second value applies if all of them brought something new."""
@@ -406,16 +406,16 @@ class Traps:
         has_odd_year = any(not YEAR_MIN <= one <= year + YEARS_AHEAD_MAX for one in years_of(url.text))
         if node.is_suspected and not has_odd_year and ward.mirrors.has_twin(url, self._is_fetched):
             return  # A page of a language or version repeats another one, and is no evidence.
+        every = SAMPLED_CALM if node.calm and "?" not in url.text else SAMPLED
+        if node.is_suspected or node.doubted or node.judged < (EXAMINED_CALM_MIN if node.calm else EXAMINED_MIN):
+            every = 1
         if sketch is None or has_odd_year:
             node.note(stale=True, near=True)
-        elif (
-            node.is_suspected
-            or node.doubted
-            or node.judged < (EXAMINED_CALM_MIN if node.calm else EXAMINED_MIN)
-            or url.fingerprint % (SAMPLED_CALM if node.calm else SAMPLED) == 0
-        ):
-            if node.judge(sketch()) and node.is_suspected:
-                node.different.append(fingerprint(url.text))
+        elif url.fingerprint % every == 0:
+            if node.judge(sketch()):
+                ward.mirrors.fresh += every
+                if node.is_suspected:
+                    node.different.append(fingerprint(url.text))
         else:
             return
         ward.dirty = True

@@ -8,7 +8,8 @@ from gossamer.stages.scope.templates import WATCHED_PAGES, NodeRecord, TemplateN
 
 COUNTS_MAX = 64
 NODES_MAX = 16
-"""Templates of one host that are counted, and that are watched (4 KB each); those with the fewest pages make room."""
+"""Templates of one host that are counted, the most frequent ones (Misra and Gries 1982), and that are watched (4 KB
+each); of these, those with the fewest pages make room."""
 
 
 @decodable
@@ -41,10 +42,10 @@ class Ward:
         if node is None:
             count = self.counts.get(name, 0) + 1
             if count <= WATCHED_PAGES:
-                counts = self.counts
-                if len(counts) >= COUNTS_MAX and name not in counts:
-                    del counts[min(counts, key=counts.__getitem__)]
-                counts[name] = count
+                if len(self.counts) >= COUNTS_MAX and name not in self.counts:
+                    self.counts = {one: pages - 1 for one, pages in self.counts.items() if pages > 1}
+                else:
+                    self.counts[name] = count
                 return None
             if len(self.nodes) >= NODES_MAX and not self._make_room():
                 return None
@@ -63,11 +64,7 @@ class Ward:
     @property
     def pages_max(self) -> int:
         """Pages of the template that has most."""
-        most = 0
-        for node in self.nodes.values():
-            if node.pages > most:
-                most = node.pages
-        return most
+        return max([node.pages for node in self.nodes.values()], default=0)
 
     def first_watched(self, address: str) -> TemplateNode | None:
         """Return the narrowest watched template of an address, which gets its evidence."""
