@@ -361,13 +361,13 @@ class Transfer:
 
     def _is_all_there(self) -> bool:
         """Say whether a body has reached its length although libcurl waits for the end of the connection: with
-        `Transfer-Encoding: identity`, which HTTP/1.1 no longer has since RFC 7230.
+        `Transfer-Encoding: identity`, which HTTP/1.1 no longer has since RFC 7230, or a space before a colon.
         """
-        fields = [line.lower().strip() for line in self.head]
-        if b"transfer-encoding: identity" not in fields:
-            return False
-        lengths = [line for line in fields if line.startswith(b"content-length:")]
-        return lengths == [b"content-length: %d" % self.body_bytes]
+        fields = [line.lower().strip().partition(b":") for line in self.head]
+        lengths = [(name, value.strip()) for name, _, value in fields if name.rstrip() == b"content-length"]
+        is_identity = (b"transfer-encoding", b":", b" identity") in fields
+        is_odd = is_identity or any(name != b"content-length" for name, _ in lengths)
+        return is_odd and [value for _, value in lengths] == [b"%d" % self.body_bytes]
 
     def wastes(self) -> bool:
         """Say whether it received much, but little content, since the last call. Call `count` first."""
