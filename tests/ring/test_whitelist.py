@@ -10,7 +10,7 @@ import pytest
 from gossamer.config import configure, effective_toml
 from gossamer.config.gather import reopen
 from gossamer.config.presets import PRESETS
-from gossamer.config.seeds import domain_seeds
+from gossamer.config.seeds import domain_seeds, file_seeds
 from gossamer.config.toml import starter_toml
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
@@ -97,10 +97,23 @@ def test_domains_are_stripped_and_checked(tmp_path: Path) -> None:
     assert list(domain_seeds(path)) == [
         "http://example.co.uk/", "http://example.org/", "http://127.0.0.1:80/", "http://xn--mller-kva.de/",
     ]  # fmt: skip
-    for line in ("http://example.org/", "example.org:http", "two words"):
+    # The lists of Majestic and of DomCop.
+    path.write_text('GlobalRank,TldRank,Domain,TLD\n1,1,example.org,org,5\n"2","example.net","9.1"\n')
+    assert list(domain_seeds(path)) == ["http://example.org/", "http://example.net/"]
+    for line in (
+        "http://example.org/",
+        "example.org:http",
+        "two words",
+        "example.org,example.net",
+        "5,",
+        "example.org:",
+    ):
         path.write_text(f"example.org\n{line}\n")
         with pytest.raises(ConfigError, match="line 2"):
             list(domain_seeds(path))
+    path.write_text("https://example.org/\n1,example.net\n")
+    with pytest.raises(ConfigError, match=r"line 2: '1,example\.net' looks like a rank and a domain; write --domains"):
+        list(file_seeds(path, ("https",)))
 
 
 @pytest.mark.parametrize("name", PRESETS)

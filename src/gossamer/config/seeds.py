@@ -60,7 +60,9 @@ def file_seeds(path: Path, schemes: Sequence[str], note: Callable[[str], None] =
         try:
             yield seed_url(_address_of(text), schemes)
         except ConfigError as error:
-            raise ConfigError(f"{path} line {number}: {error}") from error
+            is_ranked = text.partition(",")[0].strip().isdecimal()
+            hint = f"{text!r} looks like a rank and a domain; write --domains {path}" if is_ranked else error
+            raise ConfigError(f"{path} line {number}: {hint}") from error
 
 
 def _address_of(line: str) -> str:
@@ -78,23 +80,25 @@ def _address_of(line: str) -> str:
 def domain_seeds(path: Path) -> Iterator[str]:
     """Yield the front pages of a file of domains, each stripped of its subdomains by the list of public suffixes.
 
-    A line is a domain, or a rank, a comma and a domain; a port may follow. Equal ones in a row come once.
+    A line is a domain, perhaps with a port, or of a list with ranks: numbers, a domain, and more columns, after commas.
+    The first line of such a list may be its header. Equal ones in a row come once.
 
     Raises:
         ConfigError: the file cannot be read, or a line is not a domain; the line number is named.
     """
     before = ""
     for number, text in lines_of(path, "domains"):
-        rank, comma, domain = text.partition(",")
-        if not (comma and rank.isdecimal()):
-            domain = text
-        name, colon, port = domain.strip().partition(":")
+        columns = [column.strip(' "') for column in text.split(",")]
+        if columns[1:] and not columns[0].isdecimal() and number == 1:
+            continue
+        domain = text.strip()
+        if columns[0].isdecimal():
+            domain = next((column for column in columns if not column.isdecimal()), "")
+        name, colon, port = domain.partition(":")
         try:
-            site = site_of_line(name)
+            site = site_of_line(name if port.isdecimal() or not colon else domain)
         except ConfigError as error:
             raise ConfigError(f"{path} line {number}: {error}") from error
-        if colon and not port.isdecimal():
-            raise ConfigError(f"{path} line {number}: {domain!r} is not a domain; write one such as example.org")
         if site + colon + port != before:
             before = site + colon + port
             yield f"http://{before}/"
@@ -216,7 +220,7 @@ class Visitable:
     def which(self, urls: Sequence[Url | None]) -> list[bool]:
         """Say of each whether it may be visited; None may not."""
         visitable: list[bool] = []
-        for host, group in groupby(urls, _host):
+        for host, group in groupby(urls, lambda url: "" if url is None else url.host):
             may = self._may(host)
             visitable += [may and url is not None and url.text.startswith(self._schemes) for url in group]
         return visitable
@@ -224,10 +228,6 @@ class Visitable:
     def _may(self, host: str) -> bool:
         private = is_private(host) or host in self._local
         return self._private if private else self._named
-
-
-def _host(url: Url | None) -> str:
-    return url.host if url is not None else ""
 
 
 def with_segments(config: Config, file: Path | None, listed: Sequence[str]) -> Config:

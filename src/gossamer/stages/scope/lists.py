@@ -152,7 +152,7 @@ def site_of_line(domain: str) -> str:
     if not (domain.isascii() and domain.replace(".", "").replace("-", "").isalnum() and domain.islower()):
         whole = absolute(f"http://{domain}/")
         name = (whole or "")[len("http://") : -1]
-        if any(mark in domain for mark in "/?#@:* \t"):
+        if any(mark in domain for mark in "/?#@:,* \t"):
             name = ""
     name = name.removesuffix(".")
     if not name or name[0] == "." or ".." in name:
