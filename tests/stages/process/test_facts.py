@@ -107,6 +107,9 @@ def test_dates_of_elements_come_last(
         ("name=DC.Issued content=2024-01-02", "published"),
         ("property=og:regDate content=20240102000000", "published"),
         ("itemprop=datecreated datetime=2024-01-02", "published"),
+        ("name=published content='January 2, 2024'", "published"),  # Splunk
+        ("name='Updated Date' content=2024-01-02", "modified"),  # Oracle
+        ("name=ms.date content=2024-01-02T00:00:00Z", "modified"),  # Microsoft Learn
     ],
 )
 def test_old_and_odd_names_of_meta_elements(meta: str, column: str) -> None:

@@ -22,9 +22,12 @@ _PUBLISHED = (
     "dctermsissued", "dctermscreated", "dcdate", "date", "pubdate", "publishdate", "sailthrudate", "articlepublished",
     "publishedtime", "articlepublisheddate", "publicationdate", "publisheddate", "dccreated", "dcdatecreated",
     "dctermsdate", "datecreated", "citationdate", "bepresscitationdate", "rnewsdatepublished", "dcissued", "created",
-    "regdate",
+    "regdate", "published",
 )  # fmt: skip
-_MODIFIED = ("articlemodifiedtime", "updatedtime", "datemodified", "dctermsmodified", "lastmodified", "dcmodified")
+_MODIFIED = (
+    "articlemodifiedtime", "updatedtime", "datemodified", "dctermsmodified", "lastmodified", "dcmodified",
+    "updateddate", "msdate",
+)  # fmt: skip
 _AUTHORS = (
     "author", "articleauthor", "citationauthor", "dccreator", "dctermscreator", "parselyauthor", "byl",
     "citationauthors", "bepresscitationauthor", "eprintscreatorsname",
