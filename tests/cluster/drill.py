@@ -105,6 +105,7 @@ class Machine(Service):
         time.sleep(0.3)
         self.wire = f"cluster{number}"
         self.is_on = False
+        self.was_full = False
         self._disk = folder / "disk"
         other = self.spaces.pid
         sh("ip", "addr", "add", "127.0.0.1/16", "dev", "lo", inside=other)
@@ -135,6 +136,7 @@ class Machine(Service):
     def off(self) -> None:
         """Switch it off, with all that was on its disk."""
         self.is_on = False
+        self.was_full = False  # It comes back as another machine.
         sh("ip", "link", "set", self.wire, "down")  # What loses its power says no good-bye.
         super().off()
         sh("umount", "--lazy", str(self._disk), inside=self.spaces.pid)
@@ -142,6 +144,7 @@ class Machine(Service):
 
     def fill(self) -> None:
         """Leave no room on its disk."""
+        self.was_full = True
         until(self._has_no_room, START_S, "its disk does not fill")
 
     def _has_no_room(self) -> bool:
@@ -268,7 +271,8 @@ class Drill:
         number = len(self.machines) + 1
         self.machines.append(Machine(self.folder, number))
         self.machines[-1].on()
-        commands.run("scale", str(self.directory), "--workers", str(number))
+        status, _, mistakes = commands.run("scale", str(self.directory), "--workers", str(number))
+        assert status == 0, mistakes
         until(lambda: is_divided(self.directory, number), LIMIT_S, "it is not divided among more")
         until(self.is_spread, LIMIT_S, "the new machine has no shard")
 
@@ -321,13 +325,17 @@ class Drill:
         return found if isinstance(found, list) else []
 
     def is_spread(self) -> bool:
-        """Say whether all shards run, each machine that is on has one, and none has two more than another."""
+        """Say whether all shards run, each machine that is on has one, and none has two more than another. A machine
+        whose disk was full is avoided for some time.
+        """
         shards = self.shards()
         if not shards:
             return False
         held = [[one.get("node") for one in shards].count(node) for node in {one.get("node") for one in shards}]
         on = sum(machine.is_on for machine in self.machines)
-        return len(held) == on and max(held) - min(held) < 2 and all(one["state"] == "running" for one in shards)
+        sound = sum(machine.is_on and not machine.was_full for machine in self.machines)
+        is_even = sound <= len(held) <= on and max(held) - min(held) < 2
+        return is_even and all(one["state"] == "running" for one in shards)
 
     def is_disturbed(self) -> bool:
         """Say whether the status shows that something is wrong."""

@@ -11,7 +11,8 @@ from gossamer.api.metrics import metrics_of
 from gossamer.cli.status_view import status_text
 from gossamer.cluster.coordination import (
     ARRIVE_S_MAX,
-    AVOID_S,
+    AVOID_S_FIRST,
+    AVOID_S_MAX,
     FAILING_S,
     SILENT_S,
     Coordination,
@@ -250,10 +251,29 @@ def test_a_shard_that_fails_for_some_time_goes_on_elsewhere_and_its_machine_is_a
     for _ in range(3 * ROUNDS_MIN):
         crawl.take(s0="running@b/0", s1="running@b/3")
     assert not coordination.leaving
-    crawl.now += AVOID_S
+    crawl.now += AVOID_S_FIRST
     for _ in range(ROUNDS_MIN):
         crawl.take(s0="running@b/0", s1="running@b/3")
     assert coordination.leaving == ({1: "a"} if spreads else {})
+
+
+def test_a_machine_is_avoided_twice_as_long_each_time() -> None:
+    crawl = Crawl()
+    coordination = crawl.coordination
+    avoided_s = []
+    for process in range(6):
+        while not coordination.departed:
+            crawl.take(s0="running@b/0", s1=f"failing@a/{process}")
+        assert coordination.departed == [(1, "b")]
+        coordination.arrive(1)
+        since = crawl.now
+        while not coordination.leaving:
+            crawl.take(s0="running@b/0", s1=f"running@b/{process}")
+        assert coordination.leaving == {1: "a"}
+        avoided_s.append(round(crawl.now - since, -2))
+        crawl.take(s0="running@b/0", s1=f"done@b/{process}")
+        coordination.arrive(1)
+    assert avoided_s == [300, 600, 1_200, 2_400, AVOID_S_MAX, AVOID_S_MAX]
 
 
 def test_a_shard_that_fails_is_shown_with_its_reason_until_it_runs() -> None:

@@ -99,8 +99,9 @@ ARRIVE_S_MAX = 60.0
 """Time in which Ray must start a shard on the machine to which it moves; then that machine is avoided."""
 FAILING_S = 30.0
 """Time for which a shard must fail before it continues on another machine, from its last checkpoint."""
-AVOID_S = 3_600.0
-"""Time for which no shard moves to a machine on which one has failed."""
+AVOID_S_FIRST = 300.0
+AVOID_S_MAX = 3_600.0
+"""Time for which no shard moves to a machine on which one has failed: each time twice as long, up to this."""
 UNLIMITED = 1 << 62
 """Pages of a crawl whose limit was removed."""
 
@@ -235,6 +236,8 @@ class Coordination:
         """Since when shards fail: their processes die, or cannot begin."""
         self._avoided: dict[str, float] = {}
         """Machines on which a shard failed, or did not begin, and until when no shard moves there."""
+        self._avoid_s: dict[str, float] = {}
+        """For how long each was avoided the last time."""
         self._ran_on: dict[int, str] = {}
         """The machine on which each shard ran last."""
         self._securing = False
@@ -477,7 +480,7 @@ class Coordination:
         else:
             gives_up = here not in self._avoided and self._ran_on.get(shard, here) != here
         if shard not in self.leaving and gives_up:
-            self._avoided[here] = self._now + AVOID_S
+            self._avoid(here)
             held = Counter(one.node for one in self.seen.values())
             if others := [machine for machine, room in self._usable().items() if held[machine] < room]:
                 self.leaving[shard] = min(others, key=lambda machine: (held[machine], machine))
@@ -492,6 +495,11 @@ class Coordination:
             self._done = done
             self._still_since = self._now
         return self._now - self._still_since >= FAILING_S
+
+    def _avoid(self, machine: str) -> None:
+        if machine not in self._avoided:  # Not again for each round in which a shard fails there.
+            self._avoid_s[machine] = min(2 * self._avoid_s.get(machine, AVOID_S_FIRST / 2), AVOID_S_MAX)
+        self._avoided[machine] = self._now + self._avoid_s[machine]
 
     def _usable(self) -> dict[str, int]:
         """Return for how many shards each machine has room, without those that are avoided."""
@@ -613,7 +621,7 @@ class Coordination:
                 continue
             del self._arrivals[shard]
             if not is_heard:
-                self._avoided[machine] = self._now + AVOID_S
+                self._avoid(machine)
                 self._stranded.add(shard)
                 self.notes.append(f"shard {shard} does not start on machine {machine[:8]}: it goes to another one")
 
