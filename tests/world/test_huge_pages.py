@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.api.engine import MEMBER
 from gossamer.cli.start import CHILD
 from gossamer.world import huge_pages
 from gossamer.world.allocators import FRUGAL
@@ -156,6 +157,13 @@ with open("/proc/self/maps") as maps:
     ends = [int(at, 16) for line in maps if "[heap]" in line for at in line.split()[0].split("-")]
 print(sum(ends[0] <= id(one) < ends[-1] for one in few) > 50_000)
 """
+ISOLATED = """
+import sys
+from gossamer.results.isolated import __main__ as isolated
+sys.argv[1:] = ["contents"]
+isolated.main()
+"""
+"""It answers questions up to the end of its input, which is empty."""
 REPLACED = """
 import sys
 from gossamer.world.allocators import use_system_arenas
@@ -176,7 +184,9 @@ def run(program: str, environment: dict[str, str]) -> subprocess.CompletedProces
     source = str(Path(huge_pages.__file__).parents[2])
     command = [sys.executable, "-c", program]
     given = inherited | environment | {"PYTHONPATH": source}
-    return subprocess.run(command, env=given, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        command, env=given, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60
+    )
 
 
 def test_the_heap_of_a_crawl_has_large_pages_from_the_start_and_holds_pythons_objects() -> None:
@@ -186,8 +196,8 @@ def test_the_heap_of_a_crawl_has_large_pages_from_the_start_and_holds_pythons_ob
         pytest.skip("glibc of at least 2.35 asks for them only where the kernel leaves it to programs")
     assert run(HEAP, {}).stdout.split() == ["False"]
     assert run(HEAP, FRUGAL).stdout.split() == ["True"]
-    child = CHILD.replace("main()", "pass")
-    assert run(f"{child}{HEAP}{ARENAS}", FRUGAL).stdout.split() == ["True", "True"]
+    for start in (CHILD.replace("; main()", ""), MEMBER[1].replace("; main()", ""), ISOLATED):
+        assert run(f"{start}{HEAP}{ARENAS}", FRUGAL).stdout.split() == ["True", "True"], start
 
 
 def test_memory_of_the_interpreter_is_returned_to_where_it_is_from() -> None:

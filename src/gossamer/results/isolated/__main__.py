@@ -10,12 +10,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+from gossamer.world.allocators import use_system_arenas
 from gossamer.world.process import die_with_parent
 from gossamer.world.sandbox import confine_worker
 
 
 def main() -> None:
     """Do what the arguments name; the exit status is 0 when that went well."""
+    use_system_arenas()
     die_with_parent(os.getppid())  # A page that hangs must not outlive the crawl that would have ended it.
     if sys.argv[1:] == ["search"]:
         confine_worker(None)  # It takes the lock of the index, a file beside it.
