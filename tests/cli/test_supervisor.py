@@ -11,7 +11,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -249,6 +250,52 @@ def test_a_terminal_that_goes_ends_a_crawl_but_under_nohup(tmp_path: Path, *, ig
         signal.signal(signal.SIGHUP, before)
     took = int((tmp_path / "ready.took").read_text())
     assert took == (signal.SIGINT if ignored else signal.SIGTERM)
+
+
+def states(process: subprocess.Popen[bytes]) -> list[str]:
+    """Return the state of a process and of its children, as `ps` names them."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in (process.pid, *children)]
+
+
+@contextmanager
+def killing(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        process.kill()
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    ends_at = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < ends_at
+        time.sleep(0.01)
+
+
+@pytest.mark.promise("Operation", "Ctrl-Z stops a crawl until `fg` or `bg` continues it.")
+@pytest.mark.parametrize("shell", [True, False], ids=["of a shell", "of no shell"])
+def test_ctrl_z_stops_the_child_too(tmp_path: Path, *, shell: bool) -> None:
+    code = (
+        "import sys; from tests.cli.test_supervisor import COUNTING, Watched; watched = Watched(COUNTING)\n"
+        "watched.arguments = [sys.argv[1], '2']; sys.exit(watched.run())"
+    )
+    ready = tmp_path / "ready"
+    # Where no shell is in the session, nothing could continue what Ctrl-Z stops.
+    how = {"process_group": 0} if shell else {"start_new_session": True}
+    program = [sys.executable, "-c", code, str(ready)]
+    with subprocess.Popen(program, **how) as supervised, killing(supervised):  # type: ignore[call-overload]
+        wait_for(ready)
+        supervised.send_signal(signal.SIGTSTP)
+        if shell:
+            wait_until(lambda: states(supervised) == ["T", "T"])
+            supervised.send_signal(signal.SIGCONT)
+        supervised.send_signal(signal.SIGQUIT)
+        wait_for(tmp_path / "ready.1")
+        assert "T" not in states(supervised)
+        supervised.send_signal(signal.SIGINT)
+        assert supervised.wait(60) == 130
+    assert (tmp_path / "ready.took").read_text() == f"{int(signal.SIGTERM)} {int(signal.SIGINT)}"
 
 
 def test_after_a_signal_a_death_is_the_end(tmp_path: Path) -> None:

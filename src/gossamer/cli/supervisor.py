@@ -25,8 +25,8 @@ from gossamer.world.process import DirectoryLock
 
 CHOSEN = frozenset(Exit)
 """Exit statuses with which the child ends by its own choice: it is not started again."""
-HUNG_UP = signal.SIGHUP
-"""The terminal has gone, or the connection to it: to the child that is SIGTERM. Under nohup(1) it is nothing."""
+AS_TERM = (signal.SIGHUP, signal.SIGQUIT)
+"""The terminal has gone, or sends Ctrl-\\: to the child that is SIGTERM. Under nohup(1) the first is nothing."""
 PAGE_S_MAX = 30.0
 """A page of an import that takes longer is read alone, with the limit of the configuration."""
 HOLD_S_MAX = 5.0
@@ -170,14 +170,18 @@ def _supervise(job: CrawlJob, child: ChildProcess) -> int:
         status = Supervisor(start_again, watched, complain).run()
     finally:
         child.close()
-    if obeys_escapes(sys.stdout):  # A child that died in a live view could not show the cursor again.
-        sys.stdout.write("\x1b[?25h")
-        sys.stdout.flush()
+    show_cursor()
     if status == Exit.REFUSED:
         from gossamer.cli.directory import unmake_refused  # The child may remove nothing outside of its directory.
 
         unmake_refused(job)
     return status
+
+
+def show_cursor() -> None:
+    """Show a terminal's cursor: a child that dies or stops in a live view does not."""
+    if obeys_escapes(sys.stdout):
+        os.write(sys.stdout.fileno(), b"\x1b[?25h")
 
 
 def _import_failure_line(component: str, status: int, *, by_us: bool) -> str:
@@ -252,7 +256,8 @@ class Patience(NamedTuple):
 class Supervisor:
     """Runs a child until it ends by its own choice, and starts it again after any other end.
 
-    Promises: SIGINT and SIGTERM reach the child once for each time they reach us, SIGHUP does as SIGTERM; after one of
+    Promises: SIGINT and SIGTERM reach the child once for each time they reach us, SIGHUP and SIGQUIT do as SIGTERM, and
+    while a shell has stopped us (Ctrl-Z) the child is stopped; after one of
     them, and after `gossamer stop`, a child that dies is not started again; a child that hangs in a page is killed;
     restarts without progress end. A child that a command stopped is started again when the command has ended. A child
     whose event loop does not run when a signal asks it to stop is killed: native code takes no signal.
@@ -276,6 +281,7 @@ class Supervisor:
         self._child: subprocess.Popen[bytes] | None = None
         self._signals = 0
         self._asked_at = 0.0
+        self._was_stopped = False
 
     def run(self) -> int:
         """Return the exit status: the child's own, 130 when it died after a signal to us, 1 when it keeps dying."""
@@ -340,7 +346,8 @@ class Supervisor:
                 try:
                     status = child.wait(patience.signalled_watch_s if self._signals else patience.watch_s)
                 except subprocess.TimeoutExpired:
-                    if overran or was_silent:
+                    if overran or was_silent or self._was_stopped:  # The page under way has had no time meanwhile.
+                        self._was_stopped = False
                         continue
                     if (found := self._slots.loading()) != component:
                         component = found
@@ -360,8 +367,8 @@ class Supervisor:
 
     @contextmanager
     def _forwarding(self) -> Iterator[None]:
-        heard = FORWARDED if signal.getsignal(HUNG_UP) is signal.SIG_IGN else (*FORWARDED, HUNG_UP)
-        before = {number: signal.signal(number, self._forward) for number in heard}
+        others = [number for number in (*AS_TERM, signal.SIGTSTP) if signal.getsignal(number) is not signal.SIG_IGN]
+        before = {number: signal.signal(number, self._forward) for number in (*FORWARDED, *others)}
         try:
             yield
         finally:
@@ -369,10 +376,22 @@ class Supervisor:
                 signal.signal(number, handler)
 
     def _forward(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGTSTP:
+            self._stop_with_child()
+            return
         self._asked_at = self._asked_at or time.monotonic()
         self._signals += 1
-        asked = signal.SIGTERM if number == HUNG_UP else signal.Signals(number)
+        asked = signal.SIGTERM if number in AS_TERM else signal.Signals(number)
         self._send(signal.SIGKILL if self._signals > self._patience.signals_max else asked)
+
+    def _stop_with_child(self) -> None:
+        self._send(signal.SIGSTOP)
+        show_cursor()
+        handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)  # The system ignores it if no shell could continue us.
+        signal.raise_signal(signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, handler)
+        self._send(signal.SIGCONT)
+        self._was_stopped = True
 
     def _send(self, number: signal.Signals) -> None:
         if self._child is not None and self._child.returncode is None:
