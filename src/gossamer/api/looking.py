@@ -36,9 +36,7 @@ def about_of(directory: str | Path) -> dict[str, object]:
 
 
 def recent_of_all(answers: Sequence[object], after: int, most: int) -> dict[str, object]:
-    """Merge the last attempts of all shards. Here an attempt's number is its end in microseconds since 1970, and
-    attempts that are left out are not counted.
-    """
+    """Merge the last attempts of all shards, each numbered by its end in microseconds since 1970."""
     lists: dict[str, list[dict[str, Any]]] = {"pages": [], "errors": []}
     for answer in answers:
         for name, found in lists.items():

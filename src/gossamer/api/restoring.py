@@ -215,9 +215,7 @@ class Vault:
             )
 
     async def release_warc(self, shard: Shard) -> None:
-        """Remove local WARC files that the newest checkpoint lists, unless they are to be kept; with `archive.store`,
-        only those that were uploaded there.
-        """
+        """Remove local WARC files that the newest checkpoint lists (uploaded ones alone) and that are not kept."""
         archive = shard.controls.settings.config.archive
         saved = self._checkpoints.saved
         if archive.store_keep_warc or saved is None:
@@ -285,9 +283,7 @@ def _cannot_write(config: Config, error: StoreError) -> ConfigError:
 
 
 async def copy_map(config: Config, directory: Path) -> MovesRecord:
-    """Put beside the shards' checkpoints which shard has which partition, and what the coordinator keeps of moves;
-    return that. Raises StoreError: it is not there.
-    """
+    """Save which shard has which partition, and the moves; return that. Raises StoreError: it is not there."""
     from gossamer.assembly.mapping import moves_in  # noqa: PLC0415 - of several shards alone
 
     begun = PartitionMap.load(directory)

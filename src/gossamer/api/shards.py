@@ -88,9 +88,7 @@ def owner_of(config: Config, directory: Path, url: str) -> int:
 
 
 def require_states(config: Config, directory: Path) -> None:
-    """Raise ConfigError if a shard's state is gone and no checkpoint can restore it. Call it before any shard starts:
-    a new state would fetch its pages again.
-    """
+    """Raise ConfigError if a shard's state is gone and no checkpoint can restore it. For before any shard starts."""
     if config.state.checkpoint_uri:
         return
     every = homes(directory, config.cluster.workers)
@@ -111,9 +109,7 @@ def save_status(directory: Path, status: Mapping[str, object]) -> None:
 
 
 def starting_status(directory: Path) -> dict[str, object]:
-    """Return the status of a crawl whose process does not answer yet, with the figures that several shards had before
-    and what the process waits for.
-    """
+    """Return the status of a crawl whose process does not answer yet: earlier figures, and what it waits for."""
     starting: dict[str, object] = {"state": "starting", "waiting_for": "its process, which does not answer yet"}
     if not (saved := _saved_status(directory)):
         return starting

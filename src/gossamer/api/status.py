@@ -267,9 +267,7 @@ def seeds_state(seeds: SeedCounters, why: Callable[[str], dict[str, object]]) ->
 
 
 def _tell_rejected(status: Status, totals: Totals, config: Config) -> None:
-    """Add a warning if a crawl that was to follow links has ended without one, because filters rejected them; or if its
-    patterns to exclude matched none.
-    """
+    """Warn if filters rejected all links of a crawl that has ended, or if its patterns to exclude matched none."""
     pages = status.discovered - status.terminal_outcomes.get("redirected", 0)
     if status.ended != "finished" or not totals.seeds.any_fetched or config.cluster.workers > 1:
         return

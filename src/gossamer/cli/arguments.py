@@ -233,9 +233,7 @@ def near(name: str, known: Iterable[str]) -> str:
 
 
 def _other_option(option: str, known: Collection[str]) -> str:
-    """Return what to type instead: what another program means by it comes before a similar name, such as `--cookies`
-    for the `--cookie NAME=VALUE` of curl.
-    """
+    """Return what to type instead: what another program means by the option, or else a similar name."""
     misprint = near(option, known)
     meant = meaning(option, known)
     named = misprint.removeprefix("; did you mean ").rstrip("?")

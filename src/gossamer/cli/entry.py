@@ -40,9 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def open_standard_streams() -> None:
-    """Open the null device for standard streams that the caller closed (`>&-`): otherwise the next file or socket gets
-    their number, and progress is written to it.
-    """
+    """Open the null device for closed standard streams (`>&-`): the next file or socket would get their numbers."""
     for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
             os.fstat(descriptor)

@@ -72,9 +72,7 @@ def machines_for(count: int, machines: Iterable[Mapping[str, Any]]) -> list[str]
 
 
 def room_on(nodes: Iterable[Mapping[str, Any]], needs: Mapping[str, float], most: int) -> dict[str, int]:
-    """Return for how many shards, at most `most`, each living machine has room, from Ray's list of machines and the
-    needs of a shard.
-    """
+    """Return for how many shards, at most `most`, each living machine has room, by Ray's list of machines."""
     shares = [(name, need) for name, need in needs.items() if need]
     return {
         str(node["NodeID"]): min([most, *(int(node["Resources"].get(name, 0.0) / need) for name, need in shares)])

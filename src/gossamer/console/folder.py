@@ -137,9 +137,7 @@ class Folder:
         write_whole(self.own / f"{name}.json", msgspec.json.encode(wish), private=True)
 
     def is_held(self, name: str, wish: CrawlWish, wait_s: float = 0.0) -> bool:
-        """Say whether a process runs it: the one that `wish` names, or any that holds its directory. Blocks for
-        up to `wait_s`, since readers hold it for a moment.
-        """
+        """Say whether a process runs it: the one that `wish` names, or any. Blocks for up to `wait_s`."""
         if wish.born and birth_of(wish.pid) == wish.born:
             return True
         return DirectoryLock.is_held(self.path / name / LOCK, wait_s)

@@ -82,9 +82,7 @@ class Examiner:
     def examine_in_slices(
         self, reply: Reply, fingerprint: int, link_type: str = "", is_left: Callable[[Content], bool] | None = None
     ) -> Generator[None, None, Examined]:
-        """As `examine`; no findings if `is_left` is true of the content. Yields where other work may run; other pages
-        may be examined there.
-        """
+        """As `examine`; no findings if `is_left` is true of the content. Yields where other work may run."""
         self._slots.name(reply.url)
         content = yield from self._in_slot(self._decoder.decode_in_slices(reply), fingerprint, _DECODE)
         if is_left is not None and is_left(content):

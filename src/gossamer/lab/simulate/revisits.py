@@ -122,9 +122,7 @@ def measure(web: ChangingWeb, visits: list[list[float]], begin_days: float, end_
 
 
 def best(web: ChangingWeb, visits_per_day: float) -> Watched:
-    """Return what evenly spaced visits reach at best within a budget, by one who knows the rates: the theory's figure
-    (Cho and Garcia-Molina 2003, section 4.3).
-    """
+    """Return the best that evenly spaced visits reach with known rates (Cho and Garcia-Molina 2003, section 4.3)."""
     pages = list(zip(web.rates.tolist(), web.importances.tolist(), strict=True))
     policy = Optimal()
     price = _exact_price(pages, policy, visits_per_day / DAY_S)

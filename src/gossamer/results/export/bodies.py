@@ -376,9 +376,7 @@ def sound_record(file: BinaryIO, path: Path, offset: int, at: int, length: int, 
 
 
 class StoredRecords:
-    """Reads records of WARC files that only a crawl's object store has: one range each, or what follows in advance when
-    they are read in the order of their places.
-    """
+    """Reads records of WARC files that only an object store has, a range each; what follows in advance."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -112,9 +112,7 @@ def sort_lines(
 
 
 def merge_indexes(shares: Sequence[Path], target: Path) -> None:
-    """Merge the indexes of all shares of a crawl into that of the crawl. Costs about 1 µs a line. Raises OSError: the
-    disk is full.
-    """
+    """Merge the indexes of all shares into that of the crawl, 1 µs a line. Raises OSError: the disk is full."""
     standing = cdxj.StandingRecords()
     last = b""
     with ExitStack() as stack:

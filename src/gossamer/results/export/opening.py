@@ -79,9 +79,7 @@ def crawl_in(directory: Path, *, is_shared: bool = False) -> ExportedCrawl:
 
 
 def files_of_commit(config: Config, home: Home) -> list[ManifestEntry]:
-    """Return the files of a running shard's last commit. Blocks, for 5 s at most. Raises OSError: the store could not
-    be read in that time.
-    """
+    """Return the files of a running shard's last commit, within 5 s. Raises OSError: the store cannot be read."""
     return _manifest_in(running_store(config, home))
 
 

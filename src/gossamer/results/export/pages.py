@@ -172,9 +172,7 @@ class Storing(msgspec.Struct):
 def export_pagefiles(
     work: ExportFolder, plan: Path, links: RowSource, bodies: RecordBodies, advance: Advance, advance_links: Advance
 ) -> None:
-    """Write segments and logs, and count pages and links. In memory: one page, or one batch of links. Raises OSError:
-    the disk is full; what was noted stays done.
-    """
+    """Write segments and logs, and count pages and links. Raises OSError: the disk is full."""
     step = work.step(Storing)
     work.out.mkdir(exist_ok=True)
     _store(work, step, plan, bodies, advance)

@@ -221,9 +221,7 @@ class Csv:
 
 
 def export_rows(work: ExportFolder, form: Format, source: RowSource, advance: Advance) -> int:
-    """Write the table into one file; return its rows. In memory: one batch and its text. Raises OSError: the disk is
-    full; what was noted stays done.
-    """
+    """Write the table; return its rows. In memory: one batch. Raises OSError: the disk is full."""
     step = work.step(LinesWritten)
     with closing(AppendFile(work.out, step.length)) as file:
         noted = step.length

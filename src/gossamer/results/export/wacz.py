@@ -171,9 +171,7 @@ class _HeldWarcs:
         return place.offset + place.length <= self._ends.get(place.file, 0)
 
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows whose record is held, with the place that it has in the export. Raises ConfigError: one is
-        not, although the crawl does not run.
-        """
+        """Return rows with their places in the export. Raises ConfigError: a stopped crawl lacks a record."""
         batch = self._moved(batch)
         names = pc.cast(batch["warc_file"], pa.string())
         at = pc.index_in(names, self._names)

@@ -89,9 +89,7 @@ class UploadedCopies:
 
 @contextmanager
 def local_copy(copies: UploadedCopies | None, holdings: Holdings, entry: ManifestEntry) -> Iterator[Path]:
-    """Give a WARC file while the context lasts, wherever it is. Raises ConfigError: it is neither here nor in an object
-    store that is named.
-    """
+    """Give a WARC file while the context lasts. Raises ConfigError: neither this machine nor a store has it."""
     path = holdings.path(entry.name)
     if path.exists():
         yield path

@@ -81,9 +81,7 @@ def together(items: Iterator[Item]) -> Iterator[list[Item]]:
 
 
 class Borders:
-    """Places between which an archive can be divided: at the beginning of a member, and not between the records of one
-    address, which belong together. 16 bytes a stretch.
-    """
+    """Places to divide an archive: members between records of different addresses. 16 bytes a stretch."""
 
     def __init__(self) -> None:
         self._places = array("q")

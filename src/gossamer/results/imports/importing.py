@@ -58,9 +58,7 @@ class Importer:
     def __init__(
         self, shard: Shard, request: ImportRequest, add_seeds: Callable[[list[str], int], object], stop: asyncio.Event
     ) -> None:
-        """`add_seeds` adds seeds to the scope and queues those that are not known. `stop` ends the import after the
-        current record; it can be continued.
-        """
+        """`add_seeds` queues seeds that are not known. `stop` ends the import after the current record."""
         self._stop = stop
         self._shard = shard
         self._request = request

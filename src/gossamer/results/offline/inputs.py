@@ -43,9 +43,7 @@ _WARC_NAMES = ("[!.]*.warc", "[!.]*.warc.gz", "[!.]*.warc.zst")
 
 
 def find_inputs(places: Sequence[Path], config: Config, folder: Path) -> BuildInputs:
-    """Return the files to read; logs of crawls that died become Parquet files in `folder`. Raises ConfigError: a place
-    holds nothing that can be read.
-    """
+    """Return the files to read, logs as Parquet in `folder`. Raises ConfigError: a place has none to read."""
     inputs = BuildInputs()
     for number, place in enumerate(places):
         if place.is_file():
@@ -148,9 +146,7 @@ _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 
 
 def read_warcs(work: BuildFolder, config: Config, namer: Namer, progress: Progress) -> None:
-    """Make tables of all WARC files among the inputs, one file after the other. About 0.3 ms a page. Raises
-    ConfigError: a file is not a WARC file.
-    """
+    """Make tables of the WARC files, one by one. About 0.3 ms a page. Raises ConfigError: a file is not WARC."""
     inputs = work.state.inputs
     assert inputs is not None
     if not inputs.warcs:

@@ -92,9 +92,7 @@ class Segment:
     """Reads a segment; `close` it (`contextlib.closing`). In memory: a batch, and a page of each column."""
 
     def __init__(self, path: Path) -> None:
-        """Open a file and read what it says of itself. Raises ConfigError: it cannot be read, was cut short, or is no
-        segment.
-        """
+        """Open a file and read its header. Raises ConfigError: it cannot be read, was cut, or is no segment."""
         self.path = path
         try:
             metadata = pq.read_metadata(path)
@@ -152,9 +150,7 @@ class Segment:
             raise ConfigError(f"the segment {self.path} is damaged: {_one_line(error)}; make it again") from error
 
     def batches_in_order(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield all rows as `batches` does. Raises ConfigError: as `batches`, and where rows do not come by partition
-        and site.
-        """
+        """Yield all rows. Raises ConfigError: as `batches`, and where rows do not come by partition and site."""
         last = (-1, "")
         for at, batch in self.batches():
             places = [(batch["partition"][row].as_py(), batch["site"][row].as_py()) for row in (0, -1)]
@@ -167,9 +163,7 @@ class Segment:
             yield at, batch
 
     def links(self, start: int = 0, rows_max: int = BATCH_ROWS) -> Iterator[Rows]:
-        """Yield rows from row `start` on as links, whose keys are those of the file. About 0.5 µs each. Raises
-        ConfigError: the file is damaged.
-        """
+        """Yield rows from row `start` on as links. About 0.5 µs each. Raises ConfigError: the file is damaged."""
         for end, batch in self.batches(start, rows_max):
             partitions, sites, hosts, urls, keys, prints, levels, depths, hops, kinds, referrers, listed, seeds = (
                 values_of(column) for column in batch.columns

@@ -143,9 +143,7 @@ def types_to_follow(config: Config) -> frozenset[str]:
 
 
 def targets_of(target: Path, parts: int) -> list[Path]:
-    """Return the names of the segments: of several, `next-1-of-4.parquet` and so on. Raises ConfigError: the number is
-    not possible.
-    """
+    """Return the names of segments, such as `next-1-of-4.parquet`. Raises ConfigError: the number is not possible."""
     if not 1 <= parts <= PARTITIONS:
         raise ConfigError(f"{parts} parts: expected 1 to {PARTITIONS}")
     if parts == 1:

@@ -60,9 +60,7 @@ class BuildFolder(WorkFolder):
     """The folder of a build."""
 
     def __init__(self, target: Path, order: str) -> None:
-        """Begin a build, or take up the one that was begun with the same order. Raises ConfigError: it was begun with
-        another order, or another process works on it.
-        """
+        """Begin or continue a build. Raises ConfigError: it was begun with another order, or another process has it."""
         super().__init__(target)
         try:
             self.folder.mkdir(exist_ok=True)

@@ -98,9 +98,7 @@ class TimelineFigures(msgspec.Struct, frozen=True):
 
 
 class Bucket(msgspec.Struct, frozen=True):
-    """How many have a size from `least` to below twice that; `least` 0 is size 0 alone. Empty ones between the first
-    and the last are there, with a count of 0.
-    """
+    """Count sizes from `least` to below twice that, in order without gaps; `least` 0 is size 0 alone."""
 
     least: int
     count: int

@@ -43,9 +43,7 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     language: str = ""
 
     def check(self) -> None:
-        """Refuse what is not worth parsing, or dangerous to parse. One pass over the query. Raises QueryError: a bound
-        is passed, or the query is empty or not text.
-        """
+        """Refuse, in one pass, a dangerous query. Raises QueryError: a bound is passed, or it is empty or not text."""
         if not 1 <= self.limit <= LIMIT_MAX:
             raise QueryError(f"--limit: expected 1 to {LIMIT_MAX}")
         for name in ("host", "site", "language"):

@@ -68,9 +68,7 @@ def normal(text: str) -> str:
 
 
 def terms_of(text: str) -> list[str]:
-    """Return the terms of a text in order. A run of n characters of a dense script is its n - 1 pairs and its last
-    character. About 100 ns a word of ASCII.
-    """
+    """Return a text's terms in order; of dense scripts, pairs and the last character. 100 ns a word of ASCII."""
     text = _without_marks(text.lower())
     if text.isascii():
         words = text.translate(_SPACES).split()  # Half of what a pattern costs.

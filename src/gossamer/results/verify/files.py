@@ -58,9 +58,7 @@ def places_in(folder: Path) -> TableFiles:
 
 
 def faults_of_warc(path: Path, entry: ManifestEntry | None, records: TableFiles) -> Iterator[FileFault]:
-    """Read a WARC file, record by record, into `records`. Yield the faults of the file itself; `faults_of_places`
-    reports damaged records, with their URLs.
-    """
+    """Read a WARC file into `records`. Yield faults of the file; `faults_of_places` has those of records."""
     name = path.name.removesuffix(".open")
     length = entry.length if entry is not None else path.stat().st_size
     found = False

@@ -58,9 +58,7 @@ class ObjectStore:
     """Copies files to one place and verifies the copies. At most `PARTS_AT_ONCE` parts of a file are in memory."""
 
     def __init__(self, options: ArchiveOptions) -> None:
-        """Open the store that the options name; sends no request yet. Raises ConfigError: the URL, an option or the
-        file of secrets is no good.
-        """
+        """Open the store; no request yet. Raises ConfigError: the URL, an option or the file of secrets is no good."""
         self.url = options.store.rstrip("/")
         self._options = options
         self._store = _open_store(options)

@@ -25,9 +25,7 @@ class Seal(msgspec.Struct, frozen=True):
 
 
 def seal_of(index: Path) -> Seal | None:
-    """Return the recorded checksums of a crawl's index; None if there are none yet. Raises DamagedError: the record
-    cannot be read.
-    """
+    """Return the recorded checksums of an index, None before the first. Raises DamagedError: they are unreadable."""
     path = index.parent / SEAL
     try:
         return msgspec.json.decode(path.read_bytes(), type=Seal)

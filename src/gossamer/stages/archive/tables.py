@@ -53,9 +53,7 @@ class TableWriters:
             self._add_table(table)
 
     def add(self, visited: Visited) -> Archived:
-        """Add the attempt's row and its links. Raises OSError: the disk is full; the attempt's rows are kept for the
-        next `cut`.
-        """
+        """Add the attempt's row and links. Raises OSError: the disk is full; the next `cut` has the rows."""
         visited.row.shard = self._shard
         findings = visited.findings
         self._pages.append(msgspec.structs.astuple(visited.row), findings.columns if findings is not None else None)
