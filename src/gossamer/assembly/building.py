@@ -316,9 +316,7 @@ def recrawl_of(
     robots: SiteRobots,
     others: ShardExchange,
 ) -> Recrawl | None:
-    """Return the revisits of a continuous crawl; None for a batch crawl. `exclusions` and `robots` are for hubs. Raises
-    ConfigError: as `schedule_of`.
-    """
+    """Return the revisits of a continuous crawl, else None. Raises ConfigError: as `schedule_of`."""
     config = setup.config
     clock = setup.clock
     dice = setup.dice

@@ -79,9 +79,7 @@ def walls_of(config: Config) -> Walls:
 
 
 def choose_modules(config: Config, watch: Watch | None = None) -> Chosen:
-    """Build the processing modules that the configuration names. Raises ConfigError: there is no such module, or a
-    package that it needs is not installed.
-    """
+    """Build the configured processing modules. Raises ConfigError: a module or its package is missing."""
     # The search index needs the text.
     options = replace(config.process, text=config.process.text or config.search.enabled)
     rules = config.extract.rules

@@ -85,9 +85,7 @@ def _isolation_command(directory: Path) -> tuple[str, ...]:
 
 
 def keep_mode(config: Config, epochs: Epochs) -> None:
-    """Check that `offline` does not change between runs of a crawl: links of pages fetched offline are not queued.
-    Raises ConfigError: the mode has changed.
-    """
+    """Raise ConfigError if `offline` has changed: links of pages fetched offline are not queued."""
     now = b"1" if config.crawl.mode == "offline" else b"0"
     begun = begun_with(epochs, OFFLINE, b"0" if epochs.number > 1 else now)
     if begun != now:
@@ -96,9 +94,7 @@ def keep_mode(config: Config, epochs: Epochs) -> None:
 
 
 def with_scope_in_force(config: Config) -> Config:
-    """Return the configuration with the scope in force. The URLs of an offline crawl were selected when the segment was
-    built, so only exclusions apply to them.
-    """
+    """Return the configuration with the scope in force: in an offline crawl only exclusions apply."""
     if config.crawl.mode != "offline":
         return config
     chosen = {

@@ -17,9 +17,7 @@ PORT_MAX = 65_535
 
 
 def extra_ports(config: Config) -> dict[str, int]:
-    """Return the default port of each scheme that is not built in; 0 if it has none. Raises ConfigError: there is no
-    such component, or it has no `default_port`.
-    """
+    """Return the default port of each added scheme, or 0. Raises ConfigError: a component or port is missing."""
     ports: dict[str, int] = {}
     for scheme, name in config.components.protocols.items():
         if scheme in SCHEMES:

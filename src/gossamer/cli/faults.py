@@ -11,6 +11,7 @@ from gossamer.cli.directory import write_file
 from gossamer.cli.output import harmless
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import count, counted
+from gossamer.world.clock import WallClock
 
 if TYPE_CHECKING:
     from gossamer.api.checking import FaultName, SiteCheck
@@ -92,7 +93,7 @@ class Comparing:
         """Return the check of a crawled site."""
         from gossamer.api.checking import SiteCheck, faults_of
 
-        return SiteCheck(site, faults_of(directory), self._earlier, self._accepted)
+        return SiteCheck(site, faults_of(directory), self._earlier, self._accepted, WallClock().now())
 
 
 def lines_of(check: SiteCheck, records: Path, level: Level) -> list[str]:

@@ -338,9 +338,7 @@ class HostsStore:
         self._open = {}
 
     def write(self) -> None:
-        """Write the changes that were cut; from then on they survive the death of the process. For the commit's thread.
-        Raises OSError: the disk refuses.
-        """
+        """Write the changes that were cut, durably. For the commit's thread. Raises OSError: the disk refuses."""
         batch = WriteBatch(raw_mode=True)
         items = 0
         size = 0

@@ -150,3 +150,9 @@ def test_a_table_of_one_row_has_nothing_to_sort() -> None:
     assert "<table data-sort" not in as_html(SiteCheck(ROOT, [SiteFault("missing_title", ROOT)]))
     both = [SiteFault("missing_title", f"{ROOT}{number}") for number in range(2)]
     assert as_html(SiteCheck(ROOT, both)).count("<table data-sort") > 1
+
+
+def test_the_page_has_the_time_of_the_check() -> None:
+    assert ", 0 notices. Checked 2026-11-30 03:45:09 UTC.</p>" in as_html(SiteCheck(ROOT, FAULTS[:1], at=1796010309.5))
+    assert "No faults were found. Checked 2026-11-30" in as_html(SiteCheck(ROOT, [], at=1796010309.5))
+    assert "Checked" not in as_html(CHECK)

@@ -41,6 +41,8 @@ class SiteCheck(msgspec.Struct, frozen=True):
     """Faults of the check before this one; None where there is none to compare with."""
     accepted: frozenset[FaultName] = frozenset()
     """Faults of the baseline: they are listed, and do not count."""
+    at: float | None = None
+    """Wall time of the check, if it is known."""
 
     def state(self, fault: SiteFault) -> State:
         """Say whether a fault is accepted, new since the earlier check, or known from it."""

@@ -13,6 +13,7 @@ from gossamer.results.check.causes import OF_LINKS, Cause, causes_of, faults_by_
 from gossamer.results.check.comparison import SiteCheck
 from gossamer.results.export.faults import KINDS, SEVERITIES, SiteFault
 from gossamer.results.report.html import STYLE, html_text
+from gossamer.results.report.parts import instant
 
 ROWS_MAX = 500
 """Rows of one table; the other files of a check have all."""
@@ -35,7 +36,7 @@ def as_html(check: SiteCheck) -> str:
         digest=digest,
         site=html_text(check.site),
         style=STYLE + _file("page.css"),
-        summary=said,
+        summary=said if check.at is None else f"{said.rstrip('.')}. Checked {instant(check.at)} UTC.",
         body="".join(_sections(check)),
         script=script,
     )

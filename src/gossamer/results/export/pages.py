@@ -49,9 +49,7 @@ class Writing(msgspec.Struct):
 
 
 def export_markdown(work: ExportFolder, plan: Path, warc_folder: Path, means: Means, advance: Advance) -> None:
-    """Write `out/HOST/NAME.md` for each page of the plan that is text. In memory: a few pages. Raises OSError: the disk
-    is full; what was noted stays done.
-    """
+    """Write `out/HOST/NAME.md` for each text page of the plan. Raises OSError: the disk is full."""
     step = work.step(Writing)
     work.out.mkdir(exist_ok=True)
     for position, row, written in with_contents(plan, step.position, warc_folder, means):

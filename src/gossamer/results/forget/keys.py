@@ -253,9 +253,7 @@ class Keys:
                 self._epochs.delete("meta", key)
 
     def _delete_rest(self) -> None:
-        """Delete what sitemaps and feeds said, subscriptions to hubs, what listed requests send, and the cookies and
-        traps of hosts of which nothing stays.
-        """
+        """Delete sitemaps, feeds, subscriptions, listed requests, cookies and traps of hosts without pages."""
         for key, _ in self._store.scan("hints", *schema.PARTITIONED):
             if key[2:3] == b"\1" and key[:2] + key[3:] in self._gone:
                 self._epochs.delete("hints", key)

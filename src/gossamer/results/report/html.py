@@ -1,6 +1,7 @@
 """HTML: a report as one page without network or scripts. Untrusted text is escaped."""
 
 import pkgutil
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from itertools import zip_longest
@@ -21,6 +22,12 @@ from gossamer.results.report.parts import (
 from gossamer.results.report.text import bucket_name, printable
 
 TIME_LABELS = 7
+_DIGITS = (1, 2, 5)
+TIME_STEPS_S = (
+    *(digit * 10.0**power for power in (-3, -2, -1, 0) for digit in _DIGITS), 10, 15, 20, 30, 60, 120, 300, 600, 900,
+    1800, 3600, 7200, 10800, 21600, 43200, *(86400 * digit * 10**power for power in range(4) for digit in _DIGITS),
+)  # fmt: skip
+"""Distances of labels on a time axis."""
 DOTS_MIN = 5
 HOSTS_MIN = 10
 """Fewer dots on two axes, or no dot as high as the first decade, show less than their numbers."""
@@ -120,12 +127,20 @@ def _cards(report: Report) -> str:
     return f"<section class='wide cards'>{''.join(cards)}</section>"
 
 
+def _time_labels(last_s: float) -> list[svg.Label]:
+    """Return round times from 0 on, at most `TIME_LABELS` of them."""
+    step_s = next((step_s for step_s in TIME_STEPS_S if last_s / step_s < TIME_LABELS), last_s)
+    times = [index * step_s for index in range(int(last_s / step_s + 1e-9) + 1)]
+    if last_s < 1:
+        return [(time_s, f"{1000 * time_s:.0f} ms") for time_s in times]
+    names = (duration(time_s, int(step_s < 1)) for time_s in times)
+    return [(time_s, re.sub(r"(?<=[a-z]) 0 \w+$", "", name)) for time_s, name in zip(times, names, strict=True)]
+
+
 def _course(course: TimelineFigures) -> Iterator[str]:
     if len(course.steps) < 2:
         return
-    last_s = course.steps[-1].at_s
-    times = [last_s * index / (TIME_LABELS - 1) for index in range(TIME_LABELS)]
-    labels = [duration(time_s, 1) if last_s >= 1 else f"{1000 * time_s:.0f} ms" for time_s in times]
+    labels = _time_labels(course.steps[-1].at_s)
     silent = [(silence.at_s, silence.at_s + silence.lasted_s) for silence in course.silences]
     said = (
         f" Shaded: nothing ended for {course.silence_s_min:.0f} s or more, {duration(course.silent_s, 1)} in all."

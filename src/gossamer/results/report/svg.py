@@ -6,6 +6,8 @@ from math import ceil, floor, log10
 
 Point = tuple[float, float, str]
 """Place, value, and the text that is shown under the pointer."""
+Label = tuple[float, str]
+"""Place and text."""
 
 WIDE = 1120
 NARROW = 520
@@ -23,8 +25,10 @@ _LABELS_APART = 1 / 6
 _NEAR_END = 0.98
 
 
-def area(points: Sequence[Point], labels: Sequence[str], unit: str, shaded: Sequence[tuple[float, float]] = ()) -> str:
-    """Draw values over time, wide: `points` in even steps, `labels` evenly below, `shaded` spans in the points' x."""
+def area(
+    points: Sequence[Point], labels: Sequence[Label], unit: str, shaded: Sequence[tuple[float, float]] = ()
+) -> str:
+    """Draw values over time, wide: `points` in even steps, `labels` below, `shaded` spans in the points' x."""
     if len(points) < 2:
         return ""
     inner = _inner(WIDE)
@@ -47,7 +51,7 @@ def area(points: Sequence[Point], labels: Sequence[str], unit: str, shaded: Sequ
     parts.append(f'<polyline class="line" points="{line}"/>')
     step = inner / (len(points) - 1)
     parts += [_hover(across(x) - step / 2, step, title) for x, _, title in points]
-    marks = [(index / max(1, len(labels) - 1), label) for index, label in enumerate(labels)]
+    marks = [((x - first) / (last - first), label) for x, label in labels if x >= first]
     return _drawing(WIDE, [*_value_axis(top, unit, WIDE), *_place_axis(marks, WIDE), *parts])
 
 

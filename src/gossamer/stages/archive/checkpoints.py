@@ -77,9 +77,7 @@ class Checkpoints:
     """The checkpoints of one shard."""
 
     def __init__(self, options: ArchiveOptions, uri: str, shard: int) -> None:
-        """Open the store at `uri` with the options of the archive's store; sends no request yet. Raises ConfigError:
-        the URI or an option is no good.
-        """
+        """Open the store at `uri`; sends no request. Raises ConfigError: the URI or an option is no good."""
         self.place = ObjectStore(replace(options, store=uri))
         """The store, for what all shards share: the crawl's configuration, map and list of forgotten pages."""
         self._archive = ObjectStore(options) if options.store else None
@@ -114,9 +112,7 @@ class Checkpoints:
         return self.saved
 
     async def send_anew(self, name: str, path: Path, length: int) -> None:
-        """Replace a finished file that the newest checkpoint lists; the next `save` lists its present content. Raises
-        StoreError: the store does not take it.
-        """
+        """Replace a file of the newest checkpoint, for the next `save`. Raises StoreError: the store refuses it."""
         assert self.saved is not None, "there is a checkpoint"
         parts = []
         for part in self.saved.parts:

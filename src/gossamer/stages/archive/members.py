@@ -79,9 +79,7 @@ class _Record:
         self.url = ""
 
     def fault(self, unpacked: Unpacked) -> str:
-        """Read the member to its end; return its fault, empty if it has none. Raises BrokenMemberError: it cannot be
-        unpacked, or holds no WARC record.
-        """
+        """Read to the end; return the fault or "". Raises BrokenMemberError: not unpackable, or no WARC record."""
         fields = self._head(unpacked)
         if fields is None:
             return "holds no WARC record"

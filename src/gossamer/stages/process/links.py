@@ -344,9 +344,7 @@ def redirect_target(reply_url: str, headers: Iterable[tuple[str, str]]) -> str |
 
 
 def redirect_fragment(headers: Iterable[tuple[str, str]]) -> str:
-    """Return the `#fragment` of a redirect's target, percent-encoded; empty where it has none: then that of the link
-    counts (RFC 9110, section 10.2.2).
-    """
+    """Return the percent-encoded `#fragment` of a redirect's target, or "" (RFC 9110, section 10.2.2)."""
     fragment = _location(headers).partition("#")[2]
     return f"#{quote(fragment, safe=_IN_FRAGMENT)}" if fragment else ""
 
