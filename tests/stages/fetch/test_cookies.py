@@ -114,6 +114,12 @@ def test_a_new_value_takes_the_place_of_the_old_one_and_keeps_its_turn() -> None
     assert jar.changed
 
 
+def test_a_name_without_a_dot_is_no_domain_of_other_hosts() -> None:
+    """The rule `*` of the public suffix list, for top-level domains that it does not name."""
+    assert sent("http://a.b.intranet/", ["a=1; Domain=intranet"], "http://a.b.intranet/") == ""
+    assert sent("http://wiki/", ["a=1; Domain=wiki"], "http://wiki/") == "a=1"
+
+
 def test_cookies_of_one_response_keep_their_order() -> None:
     assert sent(HOME, ["a=1", "b=1", "a=2"], HOME) == "a=2; b=1"
 

@@ -185,7 +185,7 @@ def _domain(text: str, host: str) -> str | None:
     domain = text.removeprefix(".").lower()
     if not domain:
         return ""
-    if is_suffix(domain):
+    if is_suffix(domain) or "." not in domain:  # A top-level domain that is not listed is a suffix too.
         return "" if domain == host else None
     return domain if within(host, domain) else None
 
