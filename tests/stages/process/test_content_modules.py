@@ -101,6 +101,55 @@ def test_numbers_of_lines_and_links_for_editors_are_no_text() -> None:
     assert "## Wie weit\n" in str(found(Markdown(), body).columns["markdown"])
 
 
+@pytest.mark.parametrize(
+    "number",
+    [
+        "<span class=lineno>%d</span>",  # Pygments in Jekyll: kepano/defuddle, codeblocks--pygments-lineno
+        '<span class="linenumber react-syntax-highlighter-line-number" style="user-select: none">%d</span>',
+        '<span style="white-space:pre;user-select:none;margin-right:.4em;padding:0 .4em;color:#7f7f7f"> %d</span>',
+        '<span class="ln"> %d</span>',  # Chroma, in Hugo
+        '<span class="lineno"><a class="line" href="#l1">    %d</a></span>',  # Doxygen
+        '<span class="source-line-no">00%d</span>',  # Javadoc
+    ],
+)
+def test_numbers_in_lines_of_code_are_no_text(number: str) -> None:
+    body = ARTICLE.replace("<pre>", f"<pre>{number % 1}first\n{number % 2}second</pre><pre>", 1)
+    body = body.replace("tausend", "<span>1000</span>")
+    page_of_text = Findings()
+    TitleAndText(SCAN).process(page(body), page_of_text)
+    assert "fanden sie 1000 Meilen" in page_of_text.text
+    assert "\nfirst\nsecond\n" in page_of_text.text
+    assert "\nfirst second\n" in found(MainText(), body).text
+    assert "\nfirst\nsecond\n" in str(found(Markdown(), body).columns["markdown"])
+
+
+def test_a_table_of_numbers_beside_code_is_no_text() -> None:
+    """Chroma's (kepano/defuddle, code-blocks--chroma-linenums), cgit's and Hexo's."""
+    for numbers in (
+        '<pre class="chroma"><code><span class="lnt">1\n</span><span class="lnt">2\n</span></code></pre></td>',
+        "<div class=linenumbers><pre><a id=n1>1</a>\n<a id=n2>2</a></pre></div></td>",
+        "<div class=gutter><pre><span class=line>1</span><br><span class=line>2</span><br></pre></div></td>",
+    ):
+        table = f"<table><tr><td>{numbers}<td class=code><pre>first\nsecond</pre></td></table><pre>"
+        marked = str(found(Markdown(), ARTICLE.replace("<pre>", table, 1)).columns["markdown"])
+        assert "\n\n```\nfirst\nsecond\n```" in marked
+        assert "1\n2" not in marked
+
+
+def test_formulas_that_mathjax_and_katex_show_without_text_are_read() -> None:
+    """MathJax 3 and 4 with SVG, KaTeX with `output: html` (kepano/defuddle: mathjax-svg, katex-data-math)."""
+    mathjax = (
+        "<mjx-container><svg aria-hidden=true></svg><mjx-assistive-mml style='clip:rect(1px,1px,1px,1px)'>"
+        "<math><msub><mi>r</mi><mn>2</mn></msub></math></mjx-assistive-mml></mjx-container>"
+    )
+    katex = "<span class=katex><span class=katex-html aria-hidden=true><b>r</b><b>2</b></span></span>"
+    for formula, text in ((mathjax, "r_2"), (katex, "r2")):
+        body = ARTICLE.replace("tausend", formula)
+        assert f"fanden sie {text} Meilen" in found(MainText(), body).text
+        marked = str(found(Markdown(), body).columns["markdown"]).replace("*", "").replace("\\", "")
+        assert f"fanden sie {text} Meilen" in marked
+
+
 @pytest.mark.parametrize("options", [TREE, SCAN])
 def test_a_nul_in_text_is_nothing(options: ProcessOptions) -> None:
     body = page("<title>a\0b</title><p>c\0d <a href=x>e\0f</a><pre>g\0h</pre>")

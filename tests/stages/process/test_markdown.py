@@ -136,6 +136,23 @@ WRITTEN = [
     ("<p>a<sup><a class=footnote-ref href=#fn1>1</a></sup><ol><li id=fn1><p>b <a href=#r1>↩</a><p>c</ol>",
      "a[^1]\n\n[^1]: b\n\n    c"),
     ("<a href=x><div><h3>a</h3><p>b</p></div></a>", "### [a](https://e.example/d/x)\n\nb"),
+    # The rest is modelled on fixtures of kepano/defuddle: code-blocks, footnotes, math, elements, issue 141.
+    ("<figure class='highlight cpp'><pre>a</pre></figure><div class=code-block language=tsx><pre>b</pre></div>",
+     "```cpp\na\n```\n\n```tsx\nb\n```"),
+    ("<p>a<a href=#f1><sup>1</sup></a><ol><li><span id=f1></span>b<a href=#r1 class=footnote-ref></a></ol>",
+     "a[^1]\n\n[^1]: b"),
+    ("<p>a<a name=FnAnchor_1 href=#Footnote_1><i>1</i></a><p><a name=Footnote_1 href=#FnAnchor_1><i>1</i></a> b",
+     "a[^1]\n\n[^1]: b"),
+    ("<p>a<sup><a href=#1>1</a></sup><div id=1><sup>1</sup><p>b</div>", "a[^1]\n\n[^1]: b"),
+    ("<p>a<span class=katex-html>Q</span>", "aQ"),
+    ("<p><math><mroot><mn>8</mn><mn>3</mn></mroot> <mi>f</mi><mfenced><mi>x</mi><mi>y</mi></mfenced></math>",
+     "8^(1/3)f(x, y)"),
+    ("<p><math><mtable><mtr><mtd>a</mtd><mtd>b</mtd></mtr><mtr><mtd>c</mtd></mtr></mtable></math>", "a b; c"),
+    ("<p>x<picture><source srcset='a.webp 2x, b 1x'><source srcset=c><img src=data:x alt=d></picture><img src=data:y>",
+     "x![d](https://e.example/d/a.webp)"),
+    ("<p>x<img src=data:x data-image-loader=/a.png?1><img src=data:x data-x='/a.png, /b.png'><img src=data:x data-y=a>",
+     "x![](https://e.example/a.png?1)"),
+    ("<table><tr><td><td>a<td><tr><td>b</table>", "a\n\nb"),
     ("", ""),
 ]  # fmt: skip
 

@@ -26,7 +26,7 @@ _READING = re.compile(r"<rt(?:[\t\n\f\r ][^<>]*+)?>([^<]*+)", re.IGNORECASE)
 _AMP_IMAGE = re.compile(r"<amp-img(?=[\t\n\f\r ])(?![^<>]*+>\s*+<noscript)", re.IGNORECASE)
 """An image of AMP, unless the same one follows for readers without scripts."""
 _DIGITS = tuple("0123456789")
-_NUMBERING = re.compile(r"linenos|line-?numbers?|lineno|ln-numbers|gutter")
+_NUMBERING = re.compile(r"line-?n(?:o|um)|ln-numbers|gutter")
 """Names of elements that number the lines of code."""
 
 
@@ -49,7 +49,6 @@ class MainText(TypedModule):
             text = document.text()
         else:
             kept = (block for block, keeps in zip(main.outline.blocks, main.chosen, strict=True) if keeps)
-            kept = (one for one in kept if one.text[-1:] not in _DIGITS or not _is_numbering(main.outline, one))
             lines = (one.text.rstrip(_SELF_LINKS) if one.links else one.text for one in kept)
             text = "\n".join(lines)
         findings.text = findings.columns["main_text"] = cut(text, self._options.text_bytes_max)
@@ -92,6 +91,13 @@ class Main(NamedTuple):
     chosen: list[bool]
 
 
+def _chosen(outline: Outline, url: str) -> list[bool]:
+    return [
+        keeps and (one.text[-1:] not in _DIGITS or not _is_numbering(outline, one))
+        for one, keeps in zip(outline.blocks, main_blocks(outline, url), strict=True)
+    ]
+
+
 def _is_numbering(outline: Outline, block: TextBlock) -> bool:
     """Say whether a block is the column of line numbers beside code."""
     node = block.node
@@ -123,6 +129,6 @@ def _main_of(document: HtmlDocument, url: str, options: ProcessOptions) -> Main 
     """Return a page's main content, found once for all modules; None if the page is too deep or too large."""
     if document.main is None:
         outline = outline_of(_unbroken(document.visible[0].decode("utf-8", "replace")), options.open_tags_max)
-        document.main = (None if outline is None else Main(outline, main_blocks(outline, url)),)
+        document.main = (None if outline is None else Main(outline, _chosen(outline, url)),)
     found: Main | None = document.main[0]
     return found

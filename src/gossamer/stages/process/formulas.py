@@ -43,6 +43,12 @@ def _joined(name: str, parts: list[str]) -> str:
         return f"{first}{_JOINED[name]}{_grouped(texts[1])}"
     if name in _BOTH and len(texts) == 3:
         return f"{texts[0]}_{_grouped(texts[1])}^{_grouped(texts[2])}"
+    if name == "mroot" and len(texts) == 2:
+        return f"{_grouped(texts[0])}^(1/{_grouped(texts[1])})"
+    if name == "mtable":
+        return "; ".join(texts)
+    if name == "mfenced":
+        return f"({', '.join(texts)})"
     whole = "".join(parts)
     if name == "msqrt":
         return f"√{_grouped(whole.strip())}"

@@ -207,7 +207,9 @@ class _HidingPage:
         if name == "dialog":
             return "open" not in found
         called = f"{found.get('class', '')} {found.get('id', '')}"
-        if "mwe-math-mathml" in called:  # MediaWiki shows an image of the formula instead, which has no text.
+        # MediaWiki and MathJax show an image of the formula instead, which has no text.
+        is_lone = "katex-html" in called and b"katex-mathml" not in self._lower
+        if is_lone or "mwe-math-mathml" in called or name == "mjx-assistive-mml":
             return False
         about = f"{called} {' '.join(found)}".lower()
         words = dict.fromkeys([name, *called.lower().split(), *found])

@@ -113,6 +113,10 @@ _XML = re.compile(
 )
 """In XML these tags are elements without content, of which HTML would take the rest of the page; it has no CDATA."""
 
+_NUMBERED = (b"line-n", b"linen", b"source-line", b'"ln', b".4em")
+_NUMBER = re.compile(rb"<span([^<>]*+)>(?>(?:<a[^<>]*+>)?)\s*+\d{1,6}+\s*+(?>(?:</a>)?)</span>")
+_NUMBERING = re.compile(rb"line-?n(?:o|um)|[\"' ]lnt?[\"' ]|margin-right:0?\.4em;padding:0 0?\.4em")
+"""What pages with them contain, the number of a line of code, and how Pygments, Doxygen and Chroma write such."""
 _NULL = re.compile(rb"<[^<>\0]*\0[^<>]*>|\0")
 """A NUL in text is nothing, in a tag a replacement character (HTML standard, sections 13.2.6.4.7 and 13.2.5.33)."""
 _NULLS_MAX = 1_000
@@ -196,13 +200,17 @@ class HtmlDocument:
 
     @cached_property
     def _visible_markup(self) -> ScannedMarkup:
-        body, hidden = self.visible
-        return self._markup if isinstance(self._markup, ScannedMarkup) and not hidden else ScannedMarkup(body)
+        body = self.visible[0]
+        read = self._markup
+        return read if isinstance(read, ScannedMarkup) and body is self.utf8() else ScannedMarkup(body)
 
     @cached_property
     def visible(self) -> tuple[bytes, int]:
-        """The page's bytes in UTF-8 without its hidden elements, and how many characters of text these hold."""
-        return without_hidden(self.utf8())
+        """The page in UTF-8 without hidden elements and numbers of lines, and how many characters of text are hidden."""
+        body, characters = without_hidden(self.utf8())
+        if b"<pre" in body and any(mark in body for mark in _NUMBERED):
+            body = _NUMBER.sub(lambda one: one[0] if _NUMBERING.search(one[1]) is None else b"", body)
+        return body, characters
 
     def utf8(self) -> bytes:
         """Return the page's bytes in UTF-8; errors in a page that declares UTF-8 are still there."""

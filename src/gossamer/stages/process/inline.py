@@ -24,6 +24,7 @@ _FORMULA = re.compile(rf"\\\({_TEX_TEXT}\\\)|\\\[{_TEX_TEXT}\\\]|\$\$([^$]{{1,20
 _TEX = re.compile(r"<annotation(?=[^<>]*?application/x-tex)[^<>]*+>(.*?)(?:</annotation|\Z)", re.DOTALL | re.IGNORECASE)
 _TEX_IMAGE = re.compile(r"""class=["']?[^"'>]*\b(?:la)?tex\b|latex\.(?:php|codecogs)""")
 """In the tag of an image that draws a formula, whose alternative text is its source."""
+_PICTURE = re.compile(r"(?:https?:)?/[^\s,]+\.(?:avif|gif|jpe?g|png|svg|webp)(?:\?[^\s,]*)?", re.IGNORECASE)
 _UNSAFE = re.compile(r"[\x00-\x20<>\\`|]")
 _BACKTICKS = re.compile(r"`+")
 _PERMALINKS = frozenset(("", "¶", "#", "§", "🔗", "link", "permalink", "anchor", "direct link to"))
@@ -53,6 +54,8 @@ class Inline:
     def __init__(self, join: Join, notes: dict[str, str]) -> None:
         self._join = join
         self._notes = notes
+        self._source = ""
+        """Address that `<picture>` offers for its image, which may have a placeholder itself."""
 
     def text(self, children: Iterable[Element | str], marks: frozenset[str] = frozenset()) -> str:
         """Return the Markdown of elements and texts, white space collapsed; a line break of the page is one here."""
@@ -80,6 +83,9 @@ class Inline:
             return self._link(element, marks)
         if name == "img":
             return self._image(element)
+        if name == "source":
+            self._source = self._source or next(srcset(element.attributes.get("srcset", "")), "")
+            return ""
         if name == "br":
             return "\\\n"
         if name == "math":
@@ -112,6 +118,8 @@ class Inline:
 
     def _image(self, element: Element) -> str:
         found = element.attributes
+        offered = self._source
+        self._source = ""
         alternative = " ".join(found.get("alt", "").split())
         if alternative and _TEX_IMAGE.search(element.rest) is not None:
             return f"${alternative.strip('$')}$"
@@ -119,7 +127,8 @@ class Inline:
             return ""
         # What a script loads late is the picture; until then `src` is a placeholder.
         candidates = [found[name] for name in LAZY if is_address(name, found.get(name, ""))]
-        candidates += [found.get("src", ""), next(srcset(found.get("srcset", "")), ""), found.get("data-src", "")]
+        candidates += [found.get("src", ""), next(srcset(found.get("srcset", "")), offered), found.get("data-src", "")]
+        candidates += [one for key, one in found.items() if key[:5] == "data-" and _PICTURE.fullmatch(one) is not None]
         source = next((one.strip() for one in candidates if one.strip() and one.strip()[:5].lower() != "data:"), "")
         target = self.target(source) if source else None
         if target is None or (not alternative and found.get("width", "") in ("0", "1")):

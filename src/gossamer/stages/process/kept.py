@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from gossamer.stages.process.outline import Outline, attributes
@@ -23,9 +24,10 @@ _NAMED = frozenset(["div", "span", "section", "aside", "nav"])
 """Elements without a Markdown form whose class names show their content."""
 _CELLS = frozenset(("td", "th"))
 _REPEATING = frozenset(("span", "div", "td", "nobr"))
+_PLACE = re.compile(r"\s(?:id|name)[\s=]", re.IGNORECASE)
 _DUPLICATES = (
-    "katex-html", "MathJax_Preview", "MathJax_CHTML", "MathJax-Element", "mjx-", "linenos", "line-numbers-rows",
-    "ln-numbers", "gutter", "mw-editsection",
+    "katex-html", "MathJax_Preview", "MathJax_CHTML", "MathJax-Element", "mjx-", "ln-numbers",
+    "mw-editsection",
 )  # fmt: skip
 """Names of elements that repeat other content visually."""
 
@@ -186,11 +188,14 @@ class _KeptBuilder:
     def _start(self, event: Tag, *, texts: bool, pictures: bool) -> None:
         found = self._kinds.get(event)
         if found is None:
-            found = self._kinds[event] = _kind(event)
+            found = _kind(event)
+            if "katex-html" in event[1] and not any("katex-mathml" in rest for _, rest in self._kinds):
+                found = (*found[:3], False)  # It repeats nothing.
+            self._kinds[event] = found
         (name, rest), (empty, known, block, repeats) = event, found
         place = self._places.add_tag(name, rest) if "=" in rest else ""
         if empty:
-            wanted = pictures if name in ("img", "hr") else texts
+            wanted = pictures if name in ("img", "hr", "source") else texts
             if wanted and known and not self._hidden:
                 self._add(Element(name, rest, block=block))
             return
@@ -226,8 +231,10 @@ class _KeptBuilder:
         around = self._open[-1].children
         if not ended.children and around and around[-1] is ended and ended.name not in _CELLS:
             beside = around[-2] if len(around) > 1 else None
+            if beside is None and ended.name in ("a", "span") and _PLACE.search(ended.rest) is not None:
+                return  # A footnote may begin with it.
             if not ended.block or beside is None or (isinstance(beside, Element) and beside.block):
                 around.pop()
 
 
-_KNOWN_EMPTY = frozenset(["br", "hr", "img", "math", "input"])
+_KNOWN_EMPTY = frozenset(["br", "hr", "img", "math", "input", "source"])

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from gossamer.model.decodable import decodable
 from gossamer.stages.process.inline import NOTE
-from gossamer.stages.process.outline import Outline, attributes
+from gossamer.stages.process.outline import Outline, TextBlock, attributes
 from gossamer.stages.process.signals import Rows, Weights, signals
 from gossamer.stages.process.tokens import HEADINGS
 
@@ -136,7 +136,8 @@ def complete_blocks(outline: Outline, keep: list[bool]) -> list[bool]:
         around = (parents[before], parents[after])
         within = [outline.parents[parents[at]] if names[at] in _ITEMS else parents[at] for at in gap]
         is_beside = len(gap) <= GAP_MAX and all(
-            parents[at] in around or one in around for at, one in zip(gap, within, strict=True)
+            parents[at] in around or one in around or (blocks[at].node in around and _is_formula(outline, blocks[at]))
+            for at, one in zip(gap, within, strict=True)
         )
         if is_beside or _is_embedded(outline, gap, around):
             out[before + 1 : after] = [True] * len(gap)
@@ -151,6 +152,10 @@ def complete_blocks(outline: Outline, keep: list[bool]) -> list[bool]:
             out[at] = True
     _fill_tables(outline, out)
     return out
+
+
+def _is_formula(outline: Outline, block: TextBlock) -> bool:
+    return any(event[0] == "math" for event in outline.events[block.first : block.last] if not isinstance(event, str))
 
 
 def with_captions(outline: Outline, keep: list[bool]) -> list[bool]:

@@ -12,12 +12,12 @@ from gossamer.stages.process.tables import alignments, cells_of, is_layout
 from gossamer.stages.process.tokens import HEADINGS
 
 _LANGUAGE = re.compile(
-    r"(?:^|[\s\"'=])(?:lang(?:uage)?-|highlight-source-|(?:mw-)?highlight-(?:lang-)?|brush:\s*|(?:sourceCode|hljs)\s+(?:lang(?:uage)?-)?"
-    r"|data-(?:enlighter-)?lang(?:uage)?=[\"']?|src src-)([\w+#.-]{1,20})"
+    r"(?:^|[\s\"'=])(?:lang(?:uage)?-|highlight-source-|(?:mw-)?highlight-(?:lang-)?|brush:\s*|src src-"
+    r"|(?:sourceCode|hljs)\s+(?:lang(?:uage)?-)?|(?:data-(?:enlighter-)?lang(?:uage)?|language)=[\"']?)([\w+#.-]{1,20})"
 )
 _KNOWN_LANGUAGE = re.compile(
-    r"""[\s](?:class|lang)=["']?(?:hljs )?(bash|c|cpp|csharp|css|diff|go|haskell|html|ini|java|javascript|js|json"""
-    r"""|kotlin|lua|perl|php|python|ruby|rust|scala|sh|shell|sql|swift|toml|ts|typescript|xml|yaml)(?=["'\s]|\Z)""",
+    r"""\s(?:class|lang)=["']?(?:hljs |highlight )?(bash|c|cpp|csharp|css|diff|go|haskell|html|ini|java|javascript|js"""
+    r"""|json|kotlin|lua|perl|php|python|ruby|rust|scala|sh|shell|sql|swift|toml|ts|typescript|xml|yaml)(?=["'\s]|\Z)""",
     re.IGNORECASE,
 )
 """A language as the only or first class of code, or in its `lang`, where GitHub has it."""
@@ -39,8 +39,9 @@ _NUMBER_MAX = 999_999_999
 """Nine digits: a longer number is not a list item."""
 _HOLDERS = frozenset(("li", "p", "div", "dd", "aside"))
 """Elements that hold a footnote."""
-_NUMBER = re.compile(r"^(?:\\?\[?(?:\d+|\\?[*†‡§])\\?[\].:)]*|\\\[\\\]|[.:)])\s+(?=\S)")
+_NUMBER = re.compile(r"^(?:<sup>)?(?:\\?\[?(?:\d+|\\?[*†‡§])\\?[\].:)]*|\\\[\\\]|[.:)])(?:</sup>)?\s+(?=\S)")
 """Marks at the beginning of a footnote in the page."""
+_NOTE_PLACE = re.compile(r"#[a-z_-]*(?:fn|ftn|note)", re.IGNORECASE)
 _BACK = frozenset(["↩", "↩︎", "⏎", "^", "↑", "back", "return"])
 
 
@@ -283,7 +284,7 @@ def _number(element: Element, name: str, without: int) -> int:
 
 def _language(element: Element) -> str:
     found = _LANGUAGE.search(element.rest) if element.rest else None
-    if found is None and element.name in ("pre", "code"):
+    if found is None and element.name in ("pre", "code", "figure"):
         found = _KNOWN_LANGUAGE.search(element.rest)
     name = found[1].lower() if found is not None else ""
     return "" if name in _NO_LANGUAGE else name
@@ -360,7 +361,7 @@ class _Notes:
             return
         text = element.text().strip()
         said = raised or text[:1] == "[" or "footnote" in element.rest or "noteref" in element.rest
-        said = said or "#fn" in href or "cite_note" in href or element.first("sup") is not None
+        said = said or _NOTE_PLACE.match(href) is not None or element.first("sup") is not None
         if said and NOTE.fullmatch(text) is not None and href[1:] not in self.labels:
             self._wanted.setdefault(href[1:], text.strip("[]"))
 
@@ -371,7 +372,9 @@ def _without_back(element: Element) -> Iterable[Element | str]:
         if isinstance(child, Element):
             child.children = list(_without_back(child))
             back = child.name == "a" and child.attributes.get("href", "")[:1] == "#"
-            if "backref" in child.rest or (back and (child.text().strip() in _BACK or "ref" in child.rest)):
+            text = child.text().strip()
+            is_number = NOTE.fullmatch(text) is not None and ("name" in child.attributes or "id" in child.attributes)
+            if "backref" in child.rest or (back and (text in _BACK or "ref" in child.rest or is_number)):
                 continue
         yield child
 

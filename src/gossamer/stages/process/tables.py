@@ -30,7 +30,7 @@ def is_layout(table: Element) -> bool:
     if table.attributes.get("role") in ("presentation", "none"):
         return True
     rows = [row for row in rows_of(table) if row]
-    if not rows or max(len(row) for row in rows) < 2:
+    if not rows or max(sum(cell.children != [] for cell in row) for row in rows) < 2:
         return True
     preformatted = 0
     for one in table.walk():
