@@ -341,6 +341,17 @@ def test_dates_are_read_under_the_names_that_htmldate_knows(name: str) -> None:
         ("<span class='author vcard'>Written by</span>", None),
         (f"<i itemprop=author>{'Ann ' * 30}</i>", None),
         ("<meta name=author content=Bob><i itemprop=author>Ann</i>", "Bob"),
+        # Fixtures of postlight/parser: The Guardian, NPR, CNET, NBC News, Wired, USA Today.
+        ("<p><a rel=author href=/a>Ann</a> and <a href=/b rel='author nofollow'>Bob</a></p>", "Ann, Bob"),
+        ("<p><a rel=author href=/a><img alt='Ann at work'>Ann</a></p>", "Ann"),
+        ("<p><a rel=author href=/a>Ann</a></p><p><a rel=author href=/b>Bob</a></p>", None),
+        ("<div>By <span class='byline-name x'>Ann</span></div><div class=author__name>Ann</div>", "Ann"),
+        ("<a class=PostHeader_AuthorName>Ann</a>", "Ann"),
+        ("<meta name=author content=Wired><meta property=og:site_name content=Wired><i itemprop=author>Ann</i>", "Ann"),
+        ("<meta name=author content=Wired><meta property=og:site_name content=Wired>", "Wired"),
+        ("<meta name=author content=', Ann'><i itemprop=author>Bob</i>", "Ann"),
+        ("<meta name=author content=undefined><i itemprop=author>Ann</i>", "Ann"),
+        ("<meta name=author content=page.head.author><i itemprop=author>J.R.R. Ann</i>", "J.R.R. Ann"),
     ],
 )
 def test_an_element_names_the_author_last(body: str, byline: str | None) -> None:

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
-from typing import NamedTuple
 
 from gossamer.stages.process.zones import without_zone
 
@@ -84,8 +83,11 @@ _ARTICLES = ("Article", "Posting", "Review", "Recipe", "Report")
 COMMONS = re.compile(r"https?://creativecommons\.org/(?:licenses|publicdomain)/[a-z+-]+/[0-9.]+", re.IGNORECASE)
 _LOCAL = re.compile(r"^.*[/#:]", re.DOTALL)
 _BY = re.compile(r"(?:(?:posted |written )?by|author)\b:?(?:\s+|\Z)", re.IGNORECASE)
-_NO_NAME = re.compile(r"(?:https?:)?//|www\.|\w+\.\w+/|[\d\W]+\Z|\{\{", re.IGNORECASE)
-"""Addresses, numbers and the marks of a template."""
+_NO_NAME = re.compile(
+    r"(?:https?:)?//|www\.|\w+\.\w+/|[\d\W]+\Z|\{\{|(?:undefined|null|none|nan|(?-i:(?:[a-z_]{2,20}\.){2,9}[a-z_]+))\Z|\[object",
+    re.IGNORECASE,
+)
+"""Addresses, numbers, and what a template or a script writes for no name."""
 _MARKUP = re.compile(r"<[^<>]*+>")
 
 COLUMNS: Mapping[str, str] = {
@@ -95,28 +97,18 @@ COLUMNS: Mapping[str, str] = {
 """Columns of `facts`, with their kinds."""
 
 
-class Linked(NamedTuple):
-    """Metadata from the links of a page."""
-
-    license: str = ""
-    """Target of a link with `rel=license`."""
-    author: str = ""
-    """Text of a link with `rel=author`."""
-    commons: str = ""
-    """The Creative Commons license that it links to, if there is only one."""
-
-
 def facts(
     blocks: Sequence[object],
     metas: Mapping[str, Sequence[str]],
-    linked: Linked = Linked(),  # noqa: B008 - a value that never changes
+    licenses: tuple[str, str] = ("", ""),
     times: Sequence[Mapping[str, str]] = (),
     fetched_at: float = 0.0,
 ) -> dict[str, object]:
     """Return the columns for which a page has values: from JSON-LD first, then from `meta` elements, then from links
     and `time` elements.
 
-    `blocks` are its JSON-LD blocks, `metas` its meta elements by name, `times` the attributes of its `time` elements,
+    `blocks` are its JSON-LD blocks, `metas` its meta elements by name, `licenses` the target of a link with
+    `rel=license` and the only Creative Commons license that is linked, `times` the attributes of its `time` elements,
     and of others that may have a date, with their text under the empty name.
     A date more than a day later than `fetched_at` is that of an event, and neither published nor modified; 0: unknown.
     """
@@ -136,8 +128,8 @@ def facts(
         "published": published or of_elements.get("only"),
         "published_written": "" if published else unread[:BYLINE_MAX],
         "modified": modified or of_elements.get("modified"),
-        "byline": _byline(_article_first(held)) or _authors(metas) or clean_name(linked.author),
-        "license": linked.license or _license(held) or next(iter(_meta_values(metas, _LICENSES)), "") or linked.commons,
+        "byline": _byline(_article_first(held)) or _authors(metas),
+        "license": licenses[0] or _license(held) or next(iter(_meta_values(metas, _LICENSES)), "") or licenses[1],
         "schema_types": list(dict.fromkeys(_types(held)))[:TYPES_MAX],
     }
     return {name: value for name, value in found.items() if value}
@@ -378,7 +370,7 @@ def clean_name(name: str) -> str:
     """Return a name without markup and `By`; empty for an address or a number."""
     if "&" in name or "<" in name:
         name = _MARKUP.sub("", html.unescape(name))
-    name = " ".join(name.split())
+    name = " ".join(name.split()).lstrip(",;|· ")
     by = _BY.match(name)
     name = name[by.end() :] if by is not None else name
     return "" if _NO_NAME.match(name) else name[:BYLINE_MAX]

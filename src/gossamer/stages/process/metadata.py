@@ -35,14 +35,22 @@ _NAME_CHARACTERS_MAX = 100
 """Length of an author's name that an element holds."""
 _TEXT_BYTES_MAX = 500
 """Length of an element that may be a date."""
-_AUTHORED = automaton(r"(?:itemprop|property)=[\"']?(?:(?:schema:)?author|dc(?:terms)?:creator)|vcard|p-author").search
+_AUTHORED = automaton(
+    r"(?i)(?:itemprop|property)=[\"']?(?:(?:schema:)?author|dc(?:terms)?:creator)|vcard|rel=[\"']?(?:\w{1,20} )?author"
+    r"|(?:p|entry)-author|(?:author|byline)(?:-|__)?name"
+).search
 """Finds what may name an author."""
 _NAMING = (
+    'a[rel~="author"]',
     '[itemprop~="author"]',
     '[property~="author"],[property~="schema:author"],[property~="dc:creator"],[property~="dcterms:creator"]',
     ".author.vcard,.byline.vcard,.p-author",
+    ",".join(
+        f'[class*="{name}" i]' for name in ("author-name", "author__name", "authorname", "byline-name", "byline__name")
+    )
+    + ",.entry-author",
 )
-"""Elements that name an author: of microdata, RDFa and hCard."""
+"""Elements that name an author: of microdata, RDFa, hCard, and by their class."""
 _COMMENTS = '[itemprop~="comment"] *,[itemprop~="review"] *,.comment *,.comments *'
 _TYPED = {"og_type": "og:type", "og_image": "og:image", "og_site_name": "og:site_name"}
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,3}")
@@ -99,9 +107,10 @@ class Metadata(TypedModule):
             columns.setdefault("declared_language", language[0])
         if signal := signal_of(document.utf8(), len(document.markup.anchors())):
             columns["script_signal"] = signal
-        linked = self._read_anchors(document, base, str(columns.get("license", "")))
-        columns.update(facts.facts(blocks, metas, linked, times, page.fetched_at))
-        if "byline" not in columns and (byline := _marked_author(document)):
+        licenses = self._read_anchors(document, base, str(columns.get("license", "")))
+        columns.update(facts.facts(blocks, metas, licenses, times, page.fetched_at))
+        said = str(columns.get("byline", ""))
+        if (not said or said == columns.get("og_site_name")) and (byline := _marked_author(document)):
             columns["byline"] = byline
 
     def _relation(self, relations: list[str], href: str, base: Base, columns: dict[str, object]) -> None:
@@ -111,21 +120,16 @@ class Metadata(TypedModule):
                 if joined is not None and len(joined) <= self._options.url_bytes_max:
                     columns[name] = joined
 
-    def _read_anchors(self, document: HtmlDocument, base: Base, licensed: str) -> facts.Linked:
-        """Return license and author from anchors: the first `rel=license` and `rel=author`, and links to licenses."""
-        author = ""
+    def _read_anchors(self, document: HtmlDocument, base: Base, licensed: str) -> tuple[str, str]:
+        """Return the first license of an anchor with `rel=license`, and the one of Creative Commons if there is one."""
         commons: dict[str, str] = {}
-        for href, rel, within in document.markup.anchors():
+        for href, rel, _ in document.markup.anchors():
             relations = rel.lower().split() if rel else ()
             if "license" in relations:
                 licensed = licensed or base.join(href) or ""
-            if "author" in relations and not author:
-                author = collapse_spaces(document.markup.anchor_text(within), self._options.anchor_bytes_max)
             if "creativecommons.org/" in href and (found := facts.COMMONS.match(href)):
                 commons.setdefault(found[0].lower().replace("http:", "https:"), found[0] + "/")
-        return (
-            facts.Linked(licensed, author, *commons.values()) if len(commons) == 1 else facts.Linked(licensed, author)
-        )
+        return licensed, next(iter(commons.values())) if len(commons) == 1 else ""
 
     def _set_open_graph(self, graph: dict[str, list[str]], base: Base, columns: dict[str, object]) -> None:
         if graph:
