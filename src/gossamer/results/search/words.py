@@ -32,7 +32,9 @@ WORD_CHARACTERS_MAX = 64
 _IGNORED = re.compile(f"[{IGNORED}]+")
 _RUN = re.compile(f"[{DENSE}]+")
 _WORD = re.compile(rf"([\w{MARKS}{DENSE}]{{1,{WORD_CHARACTERS_MAX}}})[\w{MARKS}{DENSE}]*+")
-_PUNCTUATION = "\xa0\xa9\xab\xb6\xb7\xbb\u2013\u2014\u2018\u2019\u201c\u201d\u2022\u2026"
+_PUNCTUATION = "\xa0\xa9\xab\xb6\xb7\xbb\u02bb\u02bc\u2013\u2014\u2018\u2019\u201c\u201d\u2022\u2026"
+_APOSTROPHES = "\xb7\u02bb\u02bc\u2019"
+"""What joins the parts of a word as an apostrophe does: also the dot of Catalan, and letters of Ukrainian and Hawaiian."""
 _PIECE = re.compile("[a-z0-9\x80-\U0010ffff]+")
 _SPACES = {code: " " for code in range(128) if not chr(code).isalnum()}
 _FOLDED = str.maketrans(  # With a stroke, and letters of Arabic that differ in Persian or at the end of a word.
@@ -130,7 +132,9 @@ def loose_terms(terms: list[str], language: str) -> list[str]:
 
 def joined_terms(text: str) -> list[str]:
     """Return what readers may write for the words of a text: `email` for e-mail, `user` for getUserById, each once."""
-    text = _without_marks(text.replace("\u2019", "'"))
+    for mark in _APOSTROPHES:
+        text = text.replace(mark, "'")
+    text = _without_marks(text)
     if text.isascii():
         text = text.translate(_APART)
     return sorted({*chain.from_iterable(map(_parts.__getitem__, set(text.split())))})
