@@ -42,7 +42,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "nukta": ("hi", "क़लम"),
     "joiner": ("fa", "\u06a9\u062a\u0627\u0628\u200c\u0647\u0627"),
     "wide": ("", "\uff27\uff4f\uff53\uff53\uff41\uff4d\uff45\uff52\u3000crawls"),
-    "marks": ("uk", "Про обʼєкт, про Hawaiʻi, про col·lecció"),
+    "marks": ("ca", "col·lecció, Hawai\u02bbi, \u043e\u0431\u02bc\u0454\u043a\u0442"),
     "zero": ("", "un\u200bbreak\u2060able"),
 }
 QUERIES: tuple[tuple[str, str], ...] = (
@@ -62,7 +62,8 @@ QUERIES: tuple[tuple[str, str], ...] = (
     ("get_user_by_id", "parts"), ("http request", "parts"), ("havent", "parts"), ("1000000", "parts"), ("USA", "parts"),
     ("data-base", "parts"), ("2.0.1", "parts"), ("l'école", "parts"), ("schifffahrt", "ship"), ('"un eleph"*', "ship"),
     ("कलम", "nukta"), ("\u06a9\u062a\u0627\u0628 \u0647\u0627", "joiner"),
-    ("об'єкт", "marks"), ("об’єкт", "marks"), ("обʼєкт", "marks"), ("hawaii", "marks"), ("Hawai'i", "marks"),
+    ("\u043e\u0431'\u0454\u043a\u0442", "marks"), ("\u043e\u0431\u02bc\u0454\u043a\u0442", "marks"),
+    ("hawaii", "marks"), ("Hawai'i", "marks"),
     ("col·lecció", "marks"), ("collecció", "marks"), ("col.lecció", "marks"),
     ("gossamer", "wide"), ("unbreakable", "zero"), ("un\u00adbreakable", "zero"),
 )  # fmt: skip

@@ -49,6 +49,28 @@ def test_a_page_that_declares_nothing(language: str, codec: str, names: set[str]
     assert TEXTS[language] in body.decode()
 
 
+@pytest.mark.parametrize(
+    ("language", "text", "codecs"),
+    [
+        ("cs", "Příliš žluťoučký kůň úpěl ďábelské ódy", {"windows-1250", "iso8859-2"}),
+        ("pl", "Zażółć gęślą jaźń", {"windows-1250", "iso8859-2"}),
+        ("hu-HU", "Árvíztűrő tükörfúrógép", {"iso8859-2"}),
+        ("tr", "İşlemci ağı çalışıyor, ığdır", {"windows-1254"}),
+        ("lt", "Įlinkdama fechtuotojo špaga", {"windows-1257"}),
+        ("vi", "Đường phố".replace("ố", "ô\u0301").replace("ờ", "ơ\u0300"), {"windows-1258"}),
+    ],
+)
+def test_the_language_of_a_page_names_its_latin_encoding(language: str, text: str, codecs: set[str]) -> None:
+    """As browsers have it by locale (HTML standard, section 13.2.3.2); mozilla's chardetng uses the domain so."""
+    for codec in codecs:
+        page = f"<!DOCTYPE html>\n<HTML class=a lang='{language}'><p>{text * 4}".encode(codec)
+        for declared in ("", "utf-8"):
+            body, name = to_utf8(page, declared)
+            assert text in body.decode(), codec
+            assert name == codec.replace("iso8859", "iso-8859")
+        assert to_utf8(page.replace(b"lang", b"data-lang"), "")[1] not in codecs
+
+
 def test_a_declaration_is_stronger_except_one_of_utf8_that_is_wrong() -> None:
     body = html("ru", "cp1251")
     assert to_utf8(body, "koi8-r")[1] == "koi8-r"

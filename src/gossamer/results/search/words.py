@@ -34,7 +34,7 @@ _RUN = re.compile(f"[{DENSE}]+")
 _WORD = re.compile(rf"([\w{MARKS}{DENSE}]{{1,{WORD_CHARACTERS_MAX}}})[\w{MARKS}{DENSE}]*+")
 _PUNCTUATION = "\xa0\xa9\xab\xb6\xb7\xbb\u02bb\u02bc\u2013\u2014\u2018\u2019\u201c\u201d\u2022\u2026"
 _APOSTROPHES = "\xb7\u02bb\u02bc\u2019"
-"""What joins the parts of a word as an apostrophe does: also the dot of Catalan, and letters of Ukrainian and Hawaiian."""
+"""What joins the parts of a word as an apostrophe does: the dot of Catalan, letters of Ukrainian and Hawaiian."""
 _PIECE = re.compile("[a-z0-9\x80-\U0010ffff]+")
 _SPACES = {code: " " for code in range(128) if not chr(code).isalnum()}
 _FOLDED = str.maketrans(  # With a stroke, and letters of Arabic that differ in Persian or at the end of a word.
