@@ -111,8 +111,8 @@ def guess_encoding(body: bytes) -> str:
     (uchardet, in Resiliparse). Of that only non-Latin results are used: for Western pages browsers use windows-1252,
     and a guess among similar encodings would do more harm. About 0.5 ms.
     """
-    if name := _encoding_of_language(body):
-        return name
+    if stated := _encoding_of_language(body):
+        return stated
     from resiliparse.parse.encoding import detect_encoding  # noqa: PLC0415 - few pages need it
 
     guess = detect_encoding(body, max_len=DETECTED_BYTES_MAX, html5_compatible=False, from_html_meta=False)
