@@ -136,6 +136,17 @@ def test_a_table_of_numbers_beside_code_is_no_text() -> None:
         assert "1\n2" not in marked
 
 
+def test_code_of_doxygen_and_a_button_in_a_sentence_are_text() -> None:
+    """kepano/defuddle#263 has the button; Doxygen 1.9 writes each line of code as an element."""
+    line = '<div class="line"><a id="l1"></a><span class="lineno">    1</span>#ifdef A</div>\n'
+    code = f'<div class="fragment">{line}{line.replace("#ifdef A", "  x();")}</div><!-- fragment -->'
+    body = ARTICLE.replace("<pre>", f"{code}<pre>", 1).replace("tausend", "<button class=b>tausend</button>")
+    assert "fanden sie tausend Meilen" in found(MainText(), body).text
+    marked = str(found(Markdown(), body).columns["markdown"])
+    assert "\n```\n#ifdef A\n\n  x();\n```\n" in marked
+    assert "fanden sie tausend Meilen" in marked
+
+
 def test_formulas_that_mathjax_and_katex_show_without_text_are_read() -> None:
     """MathJax 3 and 4 with SVG, KaTeX with `output: html` (kepano/defuddle: mathjax-svg, katex-data-math)."""
     mathjax = (

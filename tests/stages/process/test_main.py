@@ -87,6 +87,8 @@ def test_what_follows_a_list_that_is_kept_is_part_of_the_text_too() -> None:
         ("<figure><table><tr><th>A<th>B<tr><td>1<td>2</table><figcaption>Prices</figcaption></figure>", True),
         ("<dl><dt>A<dd>one<dd>two<dt>B<dd>three</dl>", True),
         ("<ul><li>a<ul><li>b<li>c</ul><li>d</ul>", True),
+        ("<h2>A</h2><div><table><tr><td>1<td>2<tr><td>3<td>4</table></div>", True),
+        ("<ul class=share-buttons><li><a href=/f>F</a><li><a href=/t>T</a></ul>", False),
         ("<blockquote><p>a</p><p>b</p><p>c</p><footer>d</footer></blockquote>", True),
         ("<figure><figcaption>a</figcaption></figure><div><p>b</div><div><p>c</div><div><p>d</div>", False),
         ("<ul>" + "<li><a href=/x>other page</a>" * 4 + "</ul>", False),
@@ -99,6 +101,30 @@ def test_what_stands_between_two_paragraphs_of_a_text_is_part_of_it(between: str
     keep = [block.text in ("before", "after") for block in outline.blocks]
     made = complete_blocks(outline, keep)
     assert made == ([True] * len(made) if is_kept else keep)
+
+
+@pytest.mark.parametrize(
+    ("after", "is_kept"),
+    [
+        ("<table><tr><td>1<td>2<tr><td>3<td>4</table>", True),
+        ("<h2>A</h2><div><table><tr><td>1<td>2</table></div>", False),
+        ("<h2>A</h2><table><tr><td>1<td>2</table>", True),
+        ("<dl><dt>Throws<dd>an error</dl>", True),
+        ("<table>" + "<tr><td><a href=/x>another page</a><td>2" * 2 + "</table>", False),
+        ("<table>" + f"<tr><td>{'word ' * 61}<td>{'word ' * 61}</table>", False),
+        ("</article><table><tr><td>1<td>2</table>", False),
+    ],
+)
+def test_a_text_may_end_with_a_short_table_or_definitions(after: str, is_kept: bool) -> None:
+    outline = page(f"<article><p>kept</p>{after}</article>")
+    keep = [block.text == "kept" for block in outline.blocks]
+    assert complete_blocks(outline, keep) == ([True] * len(keep) if is_kept else keep)
+
+
+def test_a_formula_between_paragraphs_is_part_of_the_text() -> None:
+    outline = page("<main><p>kept</p><math><mi>x</mi></math><p>kept</p>Advertisement<p>kept</p></main>")
+    keep = complete_blocks(outline, [block.text == "kept" for block in outline.blocks])
+    assert keep == [True, True, True, False, True]
 
 
 def test_captions_between_paragraphs_are_kept_for_markdown() -> None:

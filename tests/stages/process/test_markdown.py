@@ -153,6 +153,7 @@ WRITTEN = [
     ("<p>x<img src=data:x data-image-loader=/a.png?1><img src=data:x data-x='/a.png, /b.png'><img src=data:x data-y=a>",
      "x![](https://e.example/a.png?1)"),
     ("<table><tr><td><td>a<td><tr><td>b</table>", "a\n\nb"),
+    ("<table class=ltx_eqn_table><tr><td><td><math alttext='a'></math><td>(1)</table>", "$a$\n\n(1)"),
     ("", ""),
 ]  # fmt: skip
 

@@ -25,6 +25,11 @@ _READING = re.compile(r"<rt(?:[\t\n\f\r ][^<>]*+)?>([^<]*+)", re.IGNORECASE)
 """The reading of a word, shown above it (HTML, section 4.5.11)."""
 _AMP_IMAGE = re.compile(r"<amp-img(?=[\t\n\f\r ])(?![^<>]*+>\s*+<noscript)", re.IGNORECASE)
 """An image of AMP, unless the same one follows for readers without scripts."""
+_BUTTON = re.compile(r"(?<=[\w,;:] )<button(?=[\s>])[^<>]*+>([^<>]++)</button>(?= ?[\w,.;:!?])")
+"""A button within a sentence."""
+_FRAGMENT = '<div class="fragment">'
+_FRAGMENT_END = "</div><!-- fragment -->"
+"""Code of Doxygen, in which each line is an element."""
 _DIGITS = tuple("0123456789")
 _NUMBERING = re.compile(r"line-?n(?:o|um)|ln-numbers|gutter")
 """Names of elements that number the lines of code."""
@@ -120,9 +125,20 @@ def _unbroken(markup: str) -> str:
     markup = _INVISIBLE.sub("", markup)
     if "<amp-img" in markup:
         markup = _AMP_IMAGE.sub("<img", markup)
+    if "<button" in markup:
+        markup = _BUTTON.sub(r"\1", markup)
+    if _FRAGMENT_END in markup:
+        first, *others = markup.split(_FRAGMENT)
+        markup = first + "".join(map(_join_lines_of_code, others))
     if "<rt" in markup and "<rp" not in markup:
         markup = _READING.sub(lambda found: f"<rt>({found[1].strip()})" if found[1].strip() else found[0], markup)
     return markup if markup.isascii() else _BETWEEN_WIDE.sub(join_lines, markup)
+
+
+def _join_lines_of_code(piece: str) -> str:
+    code, end, after = piece.partition(_FRAGMENT_END)
+    lines = code.replace('<div class="line">', "").replace("</div>", "\n")
+    return f"<pre>{lines}</pre>{after}" if end else _FRAGMENT + piece
 
 
 def _main_of(document: HtmlDocument, url: str, options: ProcessOptions) -> Main | None:

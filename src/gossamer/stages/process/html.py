@@ -208,7 +208,8 @@ class HtmlDocument:
     def visible(self) -> tuple[bytes, int]:
         """The page in UTF-8 without hidden elements and numbers of lines, and how many characters are in the hidden."""
         body, characters = without_hidden(self.utf8())
-        if b"<pre" in body and any(mark in body for mark in _NUMBERED):
+        is_code = b"<pre" in body or b"<!-- fragment" in body
+        if is_code and any(mark in body for mark in _NUMBERED):
             body = _NUMBER.sub(lambda one: one[0] if _NUMBERING.search(one[1]) is None else b"", body)
         return body, characters
 

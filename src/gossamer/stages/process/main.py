@@ -35,8 +35,12 @@ NOTES_SHARE = 0.3
 """Footnotes with more words, by those of the rest, are disclaimers or lists of literature."""
 NAMING = frozenset((*HEADINGS, "dt", "summary"))
 """Elements that introduce the next block, and mean little without it."""
+_ENDING = ("table", "dl")
 EMBEDDED = frozenset(("table", "ul", "ol", "dl", "blockquote", "pre", "details"))
-"""Elements between two paragraphs of a text that are part of it …"""
+"""Elements between two paragraphs of a text that are part of it, with headings and captions …"""
+_SHARE = "share"
+"""In the names of a list of links to social networks."""
+_WITHIN = EMBEDDED | _CAPTIONS | HEADINGS
 EMBEDDED_BLOCKS_MAX = 24
 EMBEDDED_WORDS_MAX = 120
 LINKED_MAX = 0.3
@@ -135,14 +139,21 @@ def complete_blocks(outline: Outline, keep: list[bool]) -> list[bool]:
         gap = range(before + 1, after)
         around = (parents[before], parents[after])
         within = [outline.parents[parents[at]] if names[at] in _ITEMS else parents[at] for at in gap]
-        is_beside = len(gap) <= GAP_MAX and all(
-            parents[at] in around or one in around or (blocks[at].node in around and _is_formula(outline, blocks[at]))
-            for at, one in zip(gap, within, strict=True)
+        is_beside = (
+            len(gap) <= GAP_MAX
+            and not any(_SHARE in tags[parents[at]][1] for at in gap)
+            and all(
+                parents[at] in around
+                or one in around
+                or (blocks[at].node in around and _is_formula(outline, blocks[at]))
+                for at, one in zip(gap, within, strict=True)
+            )
         )
         if is_beside or _is_embedded(outline, gap, around):
             out[before + 1 : after] = [True] * len(gap)
     _fill_notes(outline, out)
     _fill_lists(outline, out)
+    _fill_ends(outline, out)
     for at in range(len(blocks) - 2, -1, -1):
         in_heading = names[at] == "button" and (tags[parents[at]][0] in HEADINGS or blocks[at].text.endswith("?"))
         if out[at + 1] and (names[at] in NAMING or in_heading) and blocks[at].words < HEADING_WORDS_MAX:
@@ -181,12 +192,17 @@ def _is_embedded(outline: Outline, gap: range, parents: tuple[int, int], kinds: 
     if outline.within[around] <= max(parents):
         return False
     blocks = outline.blocks[gap.start : gap.stop]
-    if len(blocks) > EMBEDDED_BLOCKS_MAX or sum(block.words for block in blocks) > EMBEDDED_WORDS_MAX:
-        return False
-    if any(block.link_words > LINKED_MAX * block.words for block in blocks):
+    if not _is_short(blocks):
         return False
     held = [_names_up_to(outline, block.node, around) for block in blocks]
-    return all(EMBEDDED & names or "figcaption" in names for names in held) and any(kinds & names for names in held)
+    return all(_WITHIN & names for names in held) and any(kinds & names for names in held)
+
+
+def _is_short(blocks: Sequence[TextBlock]) -> bool:
+    """Say whether blocks are few, short, and without many links."""
+    words = sum(block.words for block in blocks)
+    is_linked = any(block.link_words > LINKED_MAX * block.words for block in blocks)
+    return len(blocks) <= EMBEDDED_BLOCKS_MAX and words <= EMBEDDED_WORDS_MAX and not is_linked
 
 
 def _names_up_to(outline: Outline, node: int, around: int) -> set[str]:
@@ -254,6 +270,15 @@ def _fill_lists(outline: Outline, keep: list[bool]) -> None:
         if len(held) <= ITEMS_MAX and continues and words >= 0:
             for at in rest:
                 keep[at] = True
+
+
+def _fill_ends(outline: Outline, keep: list[bool]) -> None:
+    """Keep short tables and definitions without links directly after what is kept: a text may end with them."""
+    for name in _ENDING:
+        for node, held in _blocks_within(outline, name).items():
+            blocks = outline.blocks[held[0] : held[-1] + 1]
+            if _is_short(blocks) and _follows_content(outline, keep, node, held[0]):
+                keep[held[0] : held[-1] + 1] = [True] * len(blocks)
 
 
 def _follows_content(outline: Outline, keep: Sequence[bool], node: int, first: int) -> bool:

@@ -26,11 +26,11 @@ def rows_of(table: Element) -> list[list[Element]]:
 
 
 def is_layout(table: Element) -> bool:
-    """Say whether a table places things on the page: it holds tables or headings, or has one column."""
+    """Say whether a table places things on the page: tables, headings, an equation of LaTeXML, or one cell a row."""
     if table.attributes.get("role") in ("presentation", "none"):
         return True
     rows = [row for row in rows_of(table) if row]
-    if not rows or max(sum(cell.children != [] for cell in row) for row in rows) < 2:
+    if not rows or "ltx_eqn" in table.rest or max(sum(cell.children != [] for cell in row) for row in rows) < 2:
         return True
     preformatted = 0
     for one in table.walk():
