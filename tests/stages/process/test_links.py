@@ -155,6 +155,15 @@ def test_pages_within_object_and_embed_are_iframes(options: ProcessOptions) -> N
 
 
 @READERS
+def test_pages_that_turbo_and_github_show_within_a_page_are_iframes(options: ProcessOptions) -> None:
+    """Turbo (hotwired/turbo, handbook, Frames) and github/include-fragment-element load `src` in their place."""
+    body = "<turbo-frame id=f src=a loading=lazy><a href=x>x</a></turbo-frame><turbo-frame id=g></turbo-frame>"
+    found = findings(body + "<include-fragment src=b></include-fragment><p>y", options)
+    assert urls(found, "iframe") == [D + "a", D + "b"]
+    assert urls(found, "anchor") == [D + "x"]
+
+
+@READERS
 def test_frames(options: ProcessOptions) -> None:
     found = findings("<frameset><frame src=a><FRAME SRC='b'></frameset>", options)
     assert urls(found, "frame") == [D + "a", D + "b"]

@@ -26,8 +26,7 @@ _CELLS = frozenset(("td", "th"))
 _REPEATING = frozenset(("span", "div", "td", "nobr"))
 _PLACE = re.compile(r"\s(?:id|name)[\s=]", re.IGNORECASE)
 _DUPLICATES = (
-    "katex-html", "MathJax_Preview", "MathJax_CHTML", "MathJax-Element", "mjx-", "ln-numbers",
-    "mw-editsection",
+    "katex-html", "MathJax_Preview", "MathJax_CHTML", "MathJax-Element", "mjx-", "ln-numbers", "mw-editsection",
 )  # fmt: skip
 """Names of elements that repeat other content visually."""
 

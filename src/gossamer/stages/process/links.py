@@ -87,6 +87,7 @@ _RELATED = frozenset((
 _FEEDS = frozenset(("application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/feed+json"))
 _SOURCES = {
     "area": ("href", "area"), "frame": ("src", "frame"), "iframe": ("src", "iframe"),
+    "turbo-frame": ("src", "iframe"), "include-fragment": ("src", "iframe"),
     **dict.fromkeys(("blockquote", "q", "ins", "del"), ("cite", "cite")),
 }  # fmt: skip
 _NESTED = {"object": "data", "embed": "src"}

@@ -35,11 +35,8 @@ NOTES_SHARE = 0.3
 """Footnotes with more words, by those of the rest, are disclaimers or lists of literature."""
 NAMING = frozenset((*HEADINGS, "dt", "summary"))
 """Elements that introduce the next block, and mean little without it."""
-_ENDING = ("table", "dl")
 EMBEDDED = frozenset(("table", "ul", "ol", "dl", "blockquote", "pre", "details"))
 """Elements between two paragraphs of a text that are part of it, with headings and captions …"""
-_SHARE = "share"
-"""In the names of a list of links to social networks."""
 _WITHIN = EMBEDDED | _CAPTIONS | HEADINGS
 EMBEDDED_BLOCKS_MAX = 24
 EMBEDDED_WORDS_MAX = 120
@@ -139,16 +136,11 @@ def complete_blocks(outline: Outline, keep: list[bool]) -> list[bool]:
         gap = range(before + 1, after)
         around = (parents[before], parents[after])
         within = [outline.parents[parents[at]] if names[at] in _ITEMS else parents[at] for at in gap]
-        is_beside = (
-            len(gap) <= GAP_MAX
-            and not any(_SHARE in tags[parents[at]][1] for at in gap)
-            and all(
-                parents[at] in around
-                or one in around
-                or (blocks[at].node in around and _is_formula(outline, blocks[at]))
-                for at, one in zip(gap, within, strict=True)
-            )
+        near = (
+            parents[at] in around or one in around or (blocks[at].node in around and _is_formula(outline, blocks[at]))
+            for at, one in zip(gap, within, strict=True)
         )
+        is_beside = len(gap) <= GAP_MAX and all(near) and not any("share" in tags[parents[at]][1] for at in gap)
         if is_beside or _is_embedded(outline, gap, around):
             out[before + 1 : after] = [True] * len(gap)
     _fill_notes(outline, out)
@@ -274,7 +266,7 @@ def _fill_lists(outline: Outline, keep: list[bool]) -> None:
 
 def _fill_ends(outline: Outline, keep: list[bool]) -> None:
     """Keep short tables and definitions without links directly after what is kept: a text may end with them."""
-    for name in _ENDING:
+    for name in ("table", "dl"):
         for node, held in _blocks_within(outline, name).items():
             blocks = outline.blocks[held[0] : held[-1] + 1]
             if _is_short(blocks) and _follows_content(outline, keep, node, held[0]):

@@ -23,7 +23,11 @@ VOID = frozenset([
     "area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "image", "input",
     "keygen", "link", "meta", "param", "source", "track", "wbr",
 ])  # fmt: skip
-NEEDED = {**dict.fromkeys(("blockquote", "q", "ins", "del"), "cite"), "object": "data", "embed": "src"}
+NEEDED = {
+    **dict.fromkeys(("blockquote", "q", "ins", "del"), "cite"),
+    **dict.fromkeys(("embed", "turbo-frame", "include-fragment"), "src"),
+    "object": "data",
+}
 """Attributes without which an element of these names leads nowhere."""
 RAW = frozenset(["plaintext", "script", "style", "textarea", "xmp", "noembed", "noframes", "iframe", "title"])
 DROPPED = RAW | frozenset(["template", "svg", "math", "select"])
