@@ -25,7 +25,7 @@ _READING = re.compile(r"<rt(?:[\t\n\f\r ][^<>]*+)?>([^<]*+)", re.IGNORECASE)
 """The reading of a word, shown above it (HTML, section 4.5.11)."""
 _AMP_IMAGE = re.compile(r"<amp-img(?=[\t\n\f\r ])(?![^<>]*+>\s*+<noscript)", re.IGNORECASE)
 """An image of AMP, unless the same one follows for readers without scripts."""
-_BUTTON = re.compile(r"(?<=[\w,;:] )<button(?=[\s>])[^<>]*+>([^<>]++)</button>(?= ?[\w,.;:!?])")
+_BUTTON = re.compile(r"<button(?<=[\w,;:] <button)(?=[\s>])[^<>]*+>([^<>]++)</button>(?= ?[\w,.;:!?])")
 """A button within a sentence."""
 _FRAGMENT = '<div class="fragment">'
 _FRAGMENT_END = "</div><!-- fragment -->"
