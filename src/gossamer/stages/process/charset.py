@@ -57,12 +57,7 @@ _WHATWG = {
 }  # fmt: skip
 """Names of the detector that are not labels."""
 _CENTRAL_EUROPEAN = frozenset(("bs", "cs", "hr", "hu", "pl", "ro", "sk", "sl", "sq"))
-_OF_LANGUAGES = {
-    "az": "windows-1254",
-    "ku": "windows-1254",
-    "tr": "windows-1254",
-    "vi": "windows-1258",
-} | dict.fromkeys(("et", "lt", "lv"), "windows-1257")
+_OF_LANGUAGES = {"tr": "windows-1254", "vi": "windows-1258"} | dict.fromkeys(("et", "lt", "lv"), "windows-1257")
 _BELIEVED = frozenset(
     (
         "windows-1251", "koi8-r", "koi8-u", "ibm866", "iso-8859-5", "x-mac-cyrillic", "shift_jis", "euc-jp",

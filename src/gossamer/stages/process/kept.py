@@ -158,6 +158,7 @@ class _KeptBuilder:
         """Results of `_kind` for this page's tags."""
         self._hidden = 0
         """How many elements are open within and with one that repeats others."""
+        self._has_mathml = False
         self._places = _Places()
         position = 0
         before = False
@@ -188,7 +189,8 @@ class _KeptBuilder:
         found = self._kinds.get(event)
         if found is None:
             found = _kind(event)
-            if "katex-html" in event[1] and not any("katex-mathml" in rest for _, rest in self._kinds):
+            self._has_mathml = self._has_mathml or "katex-mathml" in event[1]
+            if "katex-html" in event[1] and not self._has_mathml:
                 found = (*found[:3], False)  # It repeats nothing.
             self._kinds[event] = found
         (name, rest), (empty, known, block, repeats) = event, found
