@@ -19,11 +19,7 @@ _NO_DATE = "19700101000000"
 
 
 def take_head(block: Block) -> tuple[Head, bool]:
-    """Take the head of the final reply in a record, and whether it is what simple readers expect.
-
-    Raises:
-        UnreadableError: there is none.
-    """
+    """Take the head of the final reply in a record, and whether it is plain. Raises UnreadableError: there is none."""
     head = None
     count = 0
     data = b""

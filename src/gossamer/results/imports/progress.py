@@ -129,9 +129,7 @@ def sha256_of(source: Source, store: ArchiveOptions) -> str:
 
 
 def enter(directory: Path, table: ImportTable, source: Source, digest: str, *, copies: bool) -> None:
-    """Add an archive to a table, once, and link to it from the folder of WARC files if its records can be read where
-    they are: in a file on disk, or in one that a package stores.
-    """
+    """Add an archive to a table, once, with a link in the folder of WARC files if records can be read in place."""
     if any(file.sha256 == digest for file in table.files):
         return
     name = ""

@@ -23,8 +23,7 @@ LOG_SUFFIX = ".journal"
 class SearchLog:
     """`ports.Archive` that notes the text of pages; what it finishes, the follower indexes and removes.
 
-    In memory: at most `frame_bytes_max` of text, and that of one page. Costs about 30 µs a page beside the
-    extraction of its text.
+    In memory: at most `frame_bytes_max` of text, and that of one page. About 30 µs a page beside its extraction.
     """
 
     def __init__(

@@ -150,11 +150,8 @@ class Unwatched:
     def begin(self, spent_s: float = 0.0) -> None:
         """Nothing happens."""
 
-    def resume(self) -> None:
-        """Nothing happens."""
-
-    def end(self) -> None:
-        """Nothing happens."""
+    resume = begin
+    end = begin
 
     def pause(self) -> float:
         """Nothing happens."""

@@ -115,8 +115,7 @@ def _is_numbering(outline: Outline, block: TextBlock) -> bool:
 
 def _unbroken(markup: str) -> str:
     """Return markup with AMP's images as such, without invisible marks within words, with brackets around readings, and
-    without the line breaks that divide a text of Chinese or Japanese only in the source (CSS Text Level 3, section
-    4.1.3).
+    without line breaks that divide a text of Chinese or Japanese only in the source (CSS Text Level 3, section 4.1.3).
     """
 
     def join_lines(found: re.Match[str]) -> str:

@@ -70,9 +70,7 @@ class TreeMarkup:
         return self._anchors
 
     def anchor_text(self, within: Any) -> str:
-        """Return an anchor's text, or if it has none an image's `alt`, its `aria-label` or its `title`. It costs as
-        much as the rest of a link: call it once per address.
-        """
+        """Return an anchor's text, else an image's `alt`, its `aria-label` or its `title`. Call it once an address."""
         text: str = within.inner_html or ""
         if "<" in text or "&" in text:
             markup = text

@@ -182,8 +182,7 @@ class HeaderLinks(TypedModule):
 class Links:
     """The links of a page, with every occurrence of an address. Anchors, the majority, have a separate, faster method.
 
-    At most `links_max` addresses, and as many repeats; beyond these, only a repeat without `nofollow` of an address
-    that had it is kept.
+    At most `links_max` addresses, and as many repeats; then only repeats that take `nofollow` from an address.
     """
 
     def __init__(self, base: Base, options: ProcessOptions) -> None:

@@ -2,8 +2,7 @@
 
 The answer of an FTP server to LIST has no standard format (RFC 959, section 4.1.3). Supported are those of ls, DOS,
 NetWare, VMS, AS/400, OS/2, VShell, numbers as modes, EPLF (cr.yp.to/ftp/list/eplf.html), and the answer to MLSD
-(RFC 3659, section 7). Each line is parsed separately. Menus are those of Gopher servers (RFC 1436, section 3.8;
-addresses: RFC 4266).
+(RFC 3659, section 7). Each line is parsed separately. Menus are those of Gopher servers (RFC 1436, 3.8; RFC 4266).
 """
 
 import re

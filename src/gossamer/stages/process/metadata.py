@@ -203,8 +203,7 @@ def json_ld(
     body: bytes, bytes_max: int, seen: Callable[[str, Mapping[str, str], int], None] | None = None
 ) -> list[object]:
     """Return the JSON-LD blocks of a page in UTF-8 that can be read (`process.jsonld`), as long as `bytes_max` in all.
-    `seen` is called with name, attributes and the place after the tag of each `html` and `time`, and of others that may
-    have dates. Linear.
+    `seen` is called with name, attributes and the place after the tag of each element that may have dates. Linear.
     """
     blocks: list[object] = []
     for name, found, start, end in _WALK.over(body):

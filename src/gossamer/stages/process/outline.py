@@ -82,10 +82,7 @@ class TooMuchError(Exception):
 
 
 def outline_of(markup: str, open_tags_max: int) -> Outline | None:
-    """Return a page's outline, None for one with more than `open_tags_max` elements open at once, or too many in all.
-
-    Linear; about 1.5 µs a tag.
-    """
+    """Return a page's outline; None if too many elements are open at once, or in all. Linear; 1.5 µs a tag."""
     try:
         return _OutlineBuilder(markup, open_tags_max).outline()
     except TooMuchError:

@@ -3,12 +3,10 @@
 Follows the tokenizer of the HTML standard (section 13.2.5) for all that decides where a tag is: comments, raw text,
 quoted attribute values. Tags within SVG and MathML are read as `process.foreign` says, the content of `<noframes>` for
 its links. It builds no tree, so it has nothing to say about misnesting: an anchor ends at its end tag or at the next
-anchor, and a frame outside a frameset counts. A known difference from the tree is the text of an anchor around a tag
-with an angle bracket in an attribute.
+anchor, and a frame outside a frameset counts. The text of an anchor around a tag with `<` in an attribute differs, too.
 
 Cost: linear. Every search continues where the last one ended, and the first that reaches the end of the page ends the
-scan, as in the standard. It is also bounded, because 32 MB of the shortest tags would take a minute: beyond the limits
-below the page is ignored.
+scan, as in the standard. Beyond the limits below a page is ignored: 32 MB of the shortest tags would take a minute.
 """
 
 import html

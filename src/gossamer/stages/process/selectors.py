@@ -103,11 +103,7 @@ class SelectorSource:
         return f"longer than {self._options.items_bytes_max} bytes" if large else "nested too deeply, or wrongly"
 
     def data(self) -> object:
-        """Return a JSON document; for an HTML page, the list of its JSON-LD blocks.
-
-        Raises:
-            SelectError: it is no JSON.
-        """
+        """Return a JSON document; of an HTML page the list of its JSON-LD blocks. Raises SelectError: it is no JSON."""
         return self._data
 
     @cached_property

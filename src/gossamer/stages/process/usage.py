@@ -1,7 +1,6 @@
 """Usage: what a page's headers and markup state about its use, and whether its links may be followed.
 
-Looks at headers by name and at elements that the links module has read anyway: a page without a statement costs no call
-to a parser of statements.
+Looks at headers by name and at elements that the links module has read: a page without a statement is not parsed.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,7 @@
 """Xml: reads untrusted documents with expat, in pieces and within bounds. Nothing is expanded, fetched or kept.
 
 Expat knows few encodings, stops at the first error, and would expand entities. So the text is converted to UTF-8 first,
-a document with a bare `&` or an entity of HTML is repaired and read once more, and reading ends at a document's own
-entity declarations.
+one with a bare `&` or an entity of HTML is repaired and read once more, and entity declarations end the reading.
 """
 
 import codecs
@@ -30,9 +29,7 @@ _OWN = frozenset((b"amp", b"lt", b"gt", b"quot", b"apos"))
 
 
 class Handler(Protocol):
-    """Receives the elements of a document, and all text if it has a method `characters`; then `end` has none. A method
-    can raise `StopParsing` to end it.
-    """
+    """Receives the elements of a document; with `characters` all text, too. May raise `StopParsing` to end it."""
 
     def start(self, name: str, attributes: Mapping[str, str], depth: int) -> None:
         """An element begins; the outermost is at depth 1. Names are as written, prefix included."""
