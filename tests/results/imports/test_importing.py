@@ -14,7 +14,7 @@ from gossamer.api import archives
 from gossamer.config import Config
 from gossamer.config.live import save
 from gossamer.model.errors import ConfigError
-from gossamer.results.imports import listed
+from gossamer.results.imports import conclude, listed
 from tests.commands import run
 from tests.results.imports.archives import HOST, Stored, do_import, packed, page, rows, site, write_wacz, write_warc
 
@@ -47,6 +47,14 @@ def test_import_gives_pages_links_and_queue(warc: Path, tmp_path: Path) -> None:
     assert (status["queued"], status["pages"]) == (7, PAGES)
     assert (status["ended"], status["ended_says"]) == ("imported", "all archives imported")
     assert run("report", str(directory))[1].startswith("Ended: all archives imported")
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 5, 100])
+def test_addresses_are_noted_before_links_are_judged_however_many_at_once(
+    warc: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(conclude, "FORESEEN_MAX", at_once)
+    assert "Not in the archives: 7 URLs" in do_import(tmp_path / "crawl", warc)
 
 
 @pytest.mark.parametrize("how", ["--link", "--copy"])
