@@ -396,6 +396,9 @@ def test_a_damaged_store_is_one_damage_by_its_own_name(
         assert out.startswith("crawl/state/store cannot be read (Corruption: ")
         assert "gossamer-store-" not in out
         assert "crawl is damaged: 1 damage (" in out
+    status, out, _ = run("restore", "crawl", "-o", "again")
+    assert (status, "again is damaged: 1 damage (" in out) == (1, True)
+    assert "gossamer resume" not in out
 
 
 def test_an_import_into_a_file_is_refused(run: Real, tmp_path: Path) -> None:

@@ -82,11 +82,10 @@ def restore(
     from gossamer.api.restoring import restore_of
 
     echo(harmless(restore_of(sources, directory, sets or ())))
-    echo(
-        f"gossamer verify {harmless(shell_word(directory))} checks it; "
-        f"gossamer resume {harmless(shell_word(directory))} continues it"
-    )
-    return Exit.FINISHED
+    status = verify(directory)  # A damaged copy is of use for reports, but not for resume.
+    if status == Exit.FINISHED:
+        echo(f"gossamer resume {harmless(shell_word(directory))} continues it")
+    return status
 
 
 @commands.command("forget")
