@@ -16,7 +16,7 @@ import uvicorn
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from gossamer.console.counts import Figures
+from gossamer.console.counts import ConsoleCounts
 from gossamer.world.loop import LoopShare
 
 IDLE_S_MAX = 15
@@ -39,7 +39,7 @@ CLOSING = "closing"
 class Connections:
     """All connections of a server."""
 
-    def __init__(self, most: int, request_s_max: float, share: LoopShare, figures: Figures) -> None:
+    def __init__(self, most: int, request_s_max: float, share: LoopShare, figures: ConsoleCounts) -> None:
         """Keep at most `most`; a head may take `request_s_max` to arrive."""
         self.request_s_max = request_s_max
         self.share = share
@@ -57,7 +57,7 @@ class Connections:
             try:
                 accepted, _ = await loop.sock_accept(door)
             except OSError:
-                self._figures.refused += 1
+                self._figures.connections_refused += 1
                 await asyncio.sleep(AGAIN_S)
                 continue
             self.share.spend(CONNECT_S)
@@ -66,7 +66,7 @@ class Connections:
                     accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
                     await loop.connect_accepted_socket(make, accepted)
             else:
-                self._figures.refused += 1
+                self._figures.connections_refused += 1
                 accepted.close()
 
     def add(self, connection: ConsoleConnection) -> None:
@@ -83,7 +83,7 @@ class Connections:
     async def _make_room(self) -> bool:
         """Make room for one more connection; False if that fails in time."""
         if len(self.open) >= self._most and (slowest := self._slowest(lambda one: one.is_waiting)) is not None:
-            self._figures.displaced += 1
+            self._figures.connections_displaced += 1
             slowest.abort()
             self.remove(slowest)
         with suppress(TimeoutError):

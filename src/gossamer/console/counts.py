@@ -1,25 +1,12 @@
 """Counts: the counts of a console's connections, requests and searches."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
 import msgspec
 from msgspec import Meta
 
 
-class Figures(msgspec.Struct):
-    """Counts since the console began."""
-
-    connections: int = 0
-    """Open now."""
-    displaced: int = 0
-    refused: int = 0
-    streams: int = 0
-    """Open now."""
-    streams_displaced: int = 0
-    busy: int = 0
-
-
-class ConsoleCounts(msgspec.Struct, frozen=True, kw_only=True):
+class ConsoleCounts(msgspec.Struct, kw_only=True):
     """The console's own state, since it began."""
 
     connections: Annotated[int, Meta(description="Connections that are open now.")]
@@ -32,3 +19,9 @@ class ConsoleCounts(msgspec.Struct, frozen=True, kw_only=True):
     search_processes: Annotated[int, Meta(description="Search processes started.")]
     search_failures: Annotated[int, Meta(description="Queries at which the search process died or took too long.")]
     search_last_failure: Annotated[str, Meta(description="How it failed last; empty: it never did.")]
+
+    @classmethod
+    def zero(cls) -> Self:
+        """Return the counts of a console that begins."""
+        *numbers, _ = cls.__struct_fields__
+        return cls(search_last_failure="", **dict.fromkeys(numbers, 0))

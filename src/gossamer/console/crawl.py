@@ -1,6 +1,7 @@
 """Crawl: the requests to one crawl over HTTP: its verbs, and views of its directory."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
 
 import msgspec
 from starlette.requests import Request
@@ -11,7 +12,7 @@ from gossamer.console import events, exports, pages
 from gossamer.console.counts import ConsoleCounts
 from gossamer.console.directory import CrawlHandle
 from gossamer.console.events import EventFeed
-from gossamer.console.operations import NEVER_KEPT, Fields, Method, Operation, answer
+from gossamer.console.operations import NEVER_KEPT, Method, Operation, answer, result_of
 from gossamer.console.service import Service
 from gossamer.console.views import Configuration, HistoryOf, ItemsOf, Query, Views
 from gossamer.model import verbs
@@ -40,14 +41,15 @@ CrawlOf = Callable[[Mapping[str, str]], ConsoleCrawl]
 def operations(prefix: str, crawl_of: CrawlOf, service: Service) -> Iterator[Operation]:
     """Yield the operations of a crawl, below `prefix`."""
 
-    async def own(_: Mapping[str, str], __: Fields) -> Mapping[str, object]:
+    async def own(_: Mapping[str, str], __: verbs.VerbRequest) -> Mapping[str, object]:
         return {"ok": True, "result": service.counts()}
 
     yield Operation("GET", prefix + OWN, OWN, verbs.Nothing, ConsoleCounts, "The console's own state and counts.", own)
     for name, verb in verbs.VERBS.items():
         if name != METRICS:
             method: Method = "POST" if verb.changes else "GET"
-            yield Operation(method, prefix + name, name, verb.takes, verb.gives, verb.says, _ask(name, crawl_of))
+            ask = partial(_ask, crawl_of, name)
+            yield Operation(method, prefix + name, name, verb.takes, verb.gives, verb.says, ask)
     views: tuple[
         tuple[str, type[verbs.VerbRequest], type[msgspec.Struct], str, Callable[..., Awaitable[object]]], ...
     ] = (
@@ -59,7 +61,7 @@ def operations(prefix: str, crawl_of: CrawlOf, service: Service) -> Iterator[Ope
         ("history", HistoryOf, HostHistory, "How requests to a host ended, over time.", Views.history),
     )
     for name, takes, gives, says, view in views:
-        yield Operation("GET", prefix + name, name, takes, gives, says, _view(name, takes, view, crawl_of))
+        yield Operation("GET", prefix + name, name, takes, gives, says, result_of(partial(_view, crawl_of, view)))
 
 
 def beside(prefix: str, crawl_of: CrawlOf, service: Service) -> Iterator[Route]:
@@ -93,17 +95,11 @@ def one(desk: CrawlHandle, service: Service) -> CrawlOf:
     return lambda _: crawl
 
 
-def _ask(name: str, crawl_of: CrawlOf) -> Callable[[Mapping[str, str], Fields], Awaitable[Mapping[str, object]]]:
-    async def run(path: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
-        return await crawl_of(path).desk.ask({"verb": name, **fields})
-
-    return run
+async def _ask(crawl_of: CrawlOf, name: str, path: Mapping[str, str], asked: verbs.VerbRequest) -> Mapping[str, object]:
+    return await crawl_of(path).desk.ask({"verb": name, **msgspec.to_builtins(asked)})
 
 
-def _view(
-    name: str, takes: type[verbs.VerbRequest], view: Callable[..., Awaitable[object]], crawl_of: CrawlOf
-) -> Callable[[Mapping[str, str], Fields], Awaitable[Mapping[str, object]]]:
-    async def run(path: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
-        return {"ok": True, "result": await view(crawl_of(path).views, verbs.check_request(name, takes, fields))}
-
-    return run
+async def _view(
+    crawl_of: CrawlOf, view: Callable[..., Awaitable[object]], path: Mapping[str, str], asked: verbs.VerbRequest
+) -> object:
+    return await view(crawl_of(path).views, asked)

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from gossamer.console.connections import CLOSING
-from gossamer.console.counts import ConsoleCounts, Figures
+from gossamer.console.counts import ConsoleCounts
 from gossamer.console.directory import CrawlHandle
 from gossamer.console.operations import error
 from gossamer.model.health import health_of
@@ -63,7 +63,7 @@ class Streams:
     Only another stream with the token can replace an operator's stream, which has the token.
     """
 
-    def __init__(self, most: int, figures: Figures) -> None:
+    def __init__(self, most: int, figures: ConsoleCounts) -> None:
         self.most = most
         self._figures = figures
         self._open: set[_EventStream] = set()
@@ -74,7 +74,7 @@ class Streams:
             now = asyncio.get_running_loop().time()
             may_go = [one for one in self._open if one.may_give_way(stream, now)]
             if not may_go:
-                self._figures.busy += 1
+                self._figures.requests_busy += 1
                 return False
             self._figures.streams_displaced += 1
             slowest = min(may_go, key=lambda one: (one.has_token, not one.is_behind, one.began_at))

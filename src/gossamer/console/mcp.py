@@ -203,14 +203,9 @@ class Agent:
         from gossamer.api.reading import page_of  # noqa: PLC0415 - it brings what reads tables
 
         page = await asyncio.to_thread(page_of, self.crawls.one(asked.crawl).directory, asked.url)
-        text = page.markdown
+        facts = msgspec.structs.asdict(page)
+        text = facts.pop("markdown")
         end = asked.offset + PAGE_CHARACTERS
-        facts: dict[str, object] = {
-            "url": page.url,
-            "title": page.title,
-            "fetched_at": page.fetched_at,
-            "media_type": page.media_type,
-        }
         facts |= {"characters": len(text), "next_offset": end if end < len(text) else None}
         return json.dumps(facts, ensure_ascii=False) + "\n\n" + text[asked.offset : end]
 

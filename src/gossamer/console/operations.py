@@ -12,14 +12,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from gossamer.console.counts import Figures
+from gossamer.console.counts import ConsoleCounts
 from gossamer.model import verbs
 from gossamer.model.product import __version__
 
 Fields = dict[str, object]
 Method = Literal["GET", "POST"]
-Run = Callable[[Mapping[str, str], Fields], Awaitable[Mapping[str, object]]]
-"""Takes the parameters of the path, and the fields; returns an answer as the control socket gives it."""
+Run = Callable[[Mapping[str, str], Any], Awaitable[Mapping[str, object]]]
+"""Takes the parameters of the path, and the request; returns an answer as the control socket gives it."""
 STATUSES: Mapping[object, int] = {
     "invalid": 422, "refused": 422, "conflict": 409, "missing": 404, "overdue": 504, "busy": 503, "failed": 500,
 }  # fmt: skip
@@ -64,7 +64,7 @@ class _RefusedError(Exception):
 class UnderWay:
     """Bounds the requests under way: of all operations, and of each one to a quarter of that."""
 
-    def __init__(self, at_once_max: int, figures: Figures) -> None:
+    def __init__(self, at_once_max: int, figures: ConsoleCounts) -> None:
         self._at_once_max = at_once_max
         self._of_one_max = max(1, at_once_max // 4)
         self._figures = figures
@@ -75,13 +75,22 @@ class UnderWay:
         """Count a request of an operation while the context is open. Raises BusyError: there are too many."""
         counts = self._counts
         if counts[name] >= self._of_one_max or counts.total() >= self._at_once_max:
-            self._figures.busy += 1
+            self._figures.requests_busy += 1
             raise verbs.BusyError(f"{name}: too many requests are under way; try again in a second")
         counts[name] += 1
         try:
             yield
         finally:
             counts[name] -= 1
+
+
+def result_of(run: Callable[[Mapping[str, str], Any], Awaitable[object]]) -> Run:
+    """Return the work of an operation, whose answer is the result of `run`."""
+
+    async def answer(path: Mapping[str, str], asked: verbs.VerbRequest) -> Mapping[str, object]:
+        return {"ok": True, "result": await run(path, asked)}
+
+    return answer
 
 
 def routes(operations: Iterable[Operation], bounds: Bounds, under_way: UnderWay) -> list[Route]:
@@ -96,10 +105,10 @@ def _route(path: str, by_method: Mapping[str, Operation], bounds: Bounds, under_
     async def handle(request: Request) -> Response:
         operation = by_method["GET" if request.method == "HEAD" else request.method]
         try:
-            fields = await _fields(request, operation, bounds)
+            asked = await _read(request, operation, bounds)
             with under_way.one(operation.name):
                 async with asyncio.timeout(DEADLINE_S):
-                    found = await operation.run(request.path_params, fields)
+                    found = await operation.run(request.path_params, asked)
         except _RefusedError as refused:
             # The rest of the body is not waited for.
             return error(refused.status, str(refused), {"Connection": "close"})
@@ -112,7 +121,7 @@ def _route(path: str, by_method: Mapping[str, Operation], bounds: Bounds, under_
     return Route(path, handle, methods=list(by_method))
 
 
-async def _fields(request: Request, operation: Operation, bounds: Bounds) -> Fields:
+async def _read(request: Request, operation: Operation, bounds: Bounds) -> verbs.VerbRequest:
     if operation.method == "GET":
         pairs = request.query_params.multi_items()
         fields: Fields = dict(pairs)
@@ -123,12 +132,11 @@ async def _fields(request: Request, operation: Operation, bounds: Bounds) -> Fie
         fields = _decode(await _body(request, bounds), operation.name)
         is_text = False
     try:
-        checked = verbs.check_request(operation.name, operation.takes, fields, from_texts=is_text)
+        return verbs.check_request(operation.name, operation.takes, fields, from_texts=is_text)
     except verbs.InvalidError as error:
         if not operation.example:
             raise
         raise verbs.InvalidError(f"{error}; write {operation.example}") from error
-    return msgspec.to_builtins(checked)  # type: ignore[no-any-return]
 
 
 def _decode(body: bytes, name: str) -> Fields:

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from gossamer.config.sections import ConsoleOptions
-from gossamer.console.counts import Figures
+from gossamer.console.counts import ConsoleCounts
 from gossamer.console.operations import STATUSES
 from gossamer.console.pages import HOST
 from gossamer.console.server import serve_app
@@ -56,7 +56,7 @@ async def serve_replay(
     app = replay_app(directory_of, service, console_port)
     for port in (console_port + 1, 0):  # The next one is known beforehand: a tunnel can lead to it.
         try:
-            async with serve_app(app, options, port, service, figures=Figures()) as own:
+            async with serve_app(app, options, port, service, figures=ConsoleCounts.zero()) as own:
                 service.replay.port = int(own.rpartition(":")[2])
                 yield
                 return

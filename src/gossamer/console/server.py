@@ -11,10 +11,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gossamer.config.sections import ConsoleOptions
 from gossamer.console.connections import IDLE_S_MAX, Connections, ConsoleConnection
-from gossamer.console.counts import Figures
+from gossamer.console.counts import ConsoleCounts
 from gossamer.console.service import Service
 from gossamer.model.errors import ConfigError
-from gossamer.world.loop import LoopShare
 
 HEAD_BYTES_MAX = 128 * 1024
 """An address of 8,192 characters, which `why` takes, has up to 98,304 bytes when they are percent-encoded."""
@@ -30,7 +29,7 @@ async def serve_app(
     service: Service,
     *,
     option: str = "--serve",
-    figures: Figures | None = None,
+    figures: ConsoleCounts | None = None,
 ) -> AsyncIterator[str]:
     """Serve while the context is open; give the address, as in a URL. `option` is what names another port. `figures`
     count connections; None: those of `service`.
@@ -38,11 +37,19 @@ async def serve_app(
     Raises:
         ConfigError: the port is taken, or the address is not this machine's.
     """
+
+    async def run_app(scope: Scope, receive: Receive, send: Send) -> None:
+        await app(scope, receive, send)
+
+    async def shared(scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request with its work measured, and delayed to keep its share."""
+        await service.share.run(run_app(scope, receive, send))
+
     door = _door(options.address, port, option)
     loop = asyncio.get_running_loop()
     connections = Connections(options.connections_max, options.request_s_max, service.share, figures or service.figures)
     config = uvicorn.Config(
-        _Shared(app, service.share),
+        shared,
         log_config=None,
         log_level="critical",  # Our own errors go to the crawl's log, and callers' errors to none.
         access_log=False,
@@ -70,22 +77,6 @@ async def serve_app(
             await asyncio.wait(state.tasks, timeout=STOP_S)
         for connection in list(connections.open):
             connection.abort()
-
-
-class _Shared:
-    """An application whose work is measured and delayed to keep its share."""
-
-    def __init__(self, app: ASGIApp, share: LoopShare) -> None:
-        self._app = app
-        self._share = share
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-
-        async def run_app() -> None:
-            await self._app(scope, receive, send)
-
-        await self._share.run(run_app())
 
 
 def is_local(address: str) -> bool:

@@ -6,7 +6,7 @@ from typing import Self
 
 import msgspec
 
-from gossamer.console.counts import ConsoleCounts, Figures
+from gossamer.console.counts import ConsoleCounts
 from gossamer.console.events import Streams
 from gossamer.console.operations import UnderWay
 from gossamer.results.isolated.reads import Reads
@@ -35,7 +35,7 @@ class Service:
 
     def __init__(self, connections_max: int, loop_share: float) -> None:
         """Take the number of connections, and the share of the loop's time that requests may have."""
-        self.figures = Figures()
+        self.figures = ConsoleCounts.zero()
         self.share = LoopShare(loop_share, asyncio.get_running_loop().time)
         self.searches = Searches()
         self.reads = Reads()
@@ -52,12 +52,9 @@ class Service:
 
     def counts(self) -> ConsoleCounts:
         """Return the counts as the API has them."""
-        figures = self.figures
         searches = self.searches
-        return ConsoleCounts(
-            connections=figures.connections, connections_displaced=figures.displaced,
-            connections_refused=figures.refused, streams=figures.streams, streams_displaced=figures.streams_displaced,
-            requests_busy=figures.busy, searches=searches.asked, search_processes=searches.starts,
+        return msgspec.structs.replace(
+            self.figures, searches=searches.asked, search_processes=searches.starts,
             search_failures=searches.failures, search_last_failure=searches.last_failure,
         )  # fmt: skip
 

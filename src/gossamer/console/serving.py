@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -33,8 +33,7 @@ from gossamer.console.fleet import (
     ScheduleRequest,
 )
 from gossamer.console.folder import OWN, Folder
-from gossamer.console.operations import NEVER_KEPT, Fields, Operation, Run, answer, error, openapi, result, routes
-from gossamer.console.operations import routes as operation_routes
+from gossamer.console.operations import NEVER_KEPT, Operation, Run, answer, error, openapi, result, result_of, routes
 from gossamer.console.replay import serve_replay
 from gossamer.console.server import serve_app
 from gossamer.console.service import OWN_SHARE, Service
@@ -216,11 +215,11 @@ def fleet_app(fleet: Fleet, access: Access, service: Service) -> Starlette:
 
 def operations(fleet: Fleet) -> Iterator[Operation]:
     """Yield the operations of the folder, and those of a crawl that only a server has."""
-    crawls = _result_of(lambda _, __: fleet.summaries())
-    create = _result_of(lambda _, fields: fleet.create(_read("create", New, fields)))
-    defaults = _result_of(lambda _, __: asyncio.to_thread(lambda: describe_keys(configure())))
-    summary = _result_of(lambda path, _: fleet.summary(path["name"]))
-    compare = _result_of(lambda path, fields: fleet.compare(path["name"], _read("compare", ComparisonOf, fields)))
+    crawls = result_of(lambda _, __: fleet.summaries())
+    create = result_of(lambda _, asked: fleet.create(asked))
+    defaults = result_of(lambda _, __: asyncio.to_thread(lambda: describe_keys(configure())))
+    summary = result_of(lambda path, _: fleet.summary(path["name"]))
+    compare = result_of(lambda path, asked: fleet.compare(path["name"], asked))
     says = "All keys of a new crawl, with defaults."
     yield Operation("GET", LIST, "crawls", verbs.Nothing, CrawlSummaries, "All crawls, and how they stand.", crawls)
     yield Operation("GET", "/api/config", "defaults", verbs.Nothing, Configuration, says, defaults)
@@ -231,20 +230,11 @@ def operations(fleet: Fleet) -> Iterator[Operation]:
     yield from steering(fleet, f"{ONE}/")
 
 
-def _result_of(run: Callable[[Mapping[str, str], Fields], Awaitable[object]]) -> Run:
-    """Return the work of an operation, whose answer is the result of `run`."""
-
-    async def answer(path: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
-        return {"ok": True, "result": await run(path, fields)}
-
-    return answer
-
-
 def steering(fleet: Fleet, prefix: str) -> Iterator[Operation]:
     """Yield the operations that begin a crawl, below `prefix`."""
-    start = _result_of(lambda path, _: fleet.start(path["name"]))
-    resume = _result_of(lambda path, fields: fleet.resume(path["name"], _read("resume", ResumeRequest, fields)))
-    schedule = _result_of(lambda path, fields: fleet.schedule(path["name"], _read("schedule", ScheduleRequest, fields)))
+    start = result_of(lambda path, _: fleet.start(path["name"]))
+    resume = result_of(lambda path, asked: fleet.resume(path["name"], asked))
+    schedule = result_of(lambda path, asked: fleet.schedule(path["name"], asked))
     runs: tuple[tuple[str, type[verbs.VerbRequest], str, Run], ...] = (
         ("start", verbs.Nothing, "Start a crawl that was made and never begun.", start),
         ("resume", ResumeRequest, "Continue a crawl that does not run.", resume),
@@ -252,10 +242,6 @@ def steering(fleet: Fleet, prefix: str) -> Iterator[Operation]:
     )
     for name, takes, says, run in runs:
         yield Operation("POST", prefix + name, name, takes, CrawlSummary, says, run)
-
-
-def _read(name: str, takes: type[Any], fields: Fields) -> Any:
-    return verbs.check_request(name, takes, fields)
 
 
 def _metrics(fleet: Fleet, service: Service) -> Route:
@@ -277,12 +263,12 @@ def console_app(desk: CrawlHandle, access: Access, service: Service) -> Starlett
     """Return the application of one crawl."""
     crawl_of = crawl.one(desk, service)
     operations = list(crawl.operations("/api/", crawl_of, service))
-    routes = [
-        *operation_routes(operations, access.bounds, service.under_way),
+    all_routes = [
+        *routes(operations, access.bounds, service.under_way),
         *crawl.beside("/", crawl_of, service),
         *hooks.routes(desk, access.hook_bytes_max, access.bounds.request_s_max),
     ]
-    return app(routes, operations, access, desk.log_error)
+    return app(all_routes, operations, access, desk.log_error)
 
 
 def _wants_page(request: Request) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -35,8 +35,6 @@ REPORT_KEPT_S = 10.0
 TURN_S_MAX = 60.0
 """Longest wait for another request of the same kind."""
 REPORT_BYTES_MAX = 16 << 20
-
-Made = TypeVar("Made")
 
 
 class Query(VerbRequest, frozen=True):
@@ -93,7 +91,11 @@ class Views:
 
     async def configuration(self, _: Nothing) -> object:
         """Return all keys. About 30 ms, in a thread."""
-        return await self._make("config", configuration_of)
+        async with self._turn("config"):
+            try:
+                return await asyncio.to_thread(lambda: describe_keys(reopen(self._directory / "crawl.toml")))
+            except ConfigError as error:
+                raise ConflictError(str(error)) from error
 
     async def search(self, query: Query) -> object:
         """Return the pages that answer best. Raises as `Searches.search`."""
@@ -127,13 +129,6 @@ class Views:
         """Return how requests to a host ended, over time. Raises as `Reads.read`."""
         return await self._reads.read(self._directory, ReadHost(asked.host), HostHistory)
 
-    async def _make(self, what: str, make: Callable[[Path], Made]) -> Made:
-        async with self._turn(what):
-            try:
-                return await asyncio.to_thread(make, self._directory)
-            except ConfigError as error:
-                raise ConflictError(str(error)) from error
-
     @asynccontextmanager
     async def _turn(self, what: str) -> AsyncIterator[None]:
         lock = self._turns.setdefault(what, asyncio.Lock())
@@ -143,11 +138,6 @@ class Views:
             yield
         finally:
             lock.release()
-
-
-def configuration_of(directory: Path) -> Configuration:
-    """Return all keys of a crawl, credentials redacted. Raises ConfigError: there is no crawl."""
-    return describe_keys(reopen(directory / "crawl.toml"))
 
 
 def describe_keys(config: Config) -> Configuration:
