@@ -16,7 +16,7 @@ lost later and its shard is restored from an older checkpoint. Therefore the cra
 and counts again if one closes under another opening than it reported.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -219,24 +219,25 @@ def all_taken(before: Sequence[ShardReport], reports: Sequence[ShardReport]) -> 
     """Return whether every batch that was sent before an earlier round is in a commit of its receiver, and no sender
     has begun another incarnation since.
     """
-    taken = {report.shard: report.taken for report in reports}
-    return all(
-        taken.get(to, {}).get(sender.shard, (0, 0)) >= (sender.incarnation, number)
-        for sender in before
-        for to, number in sender.sent.items()
-        if number
-    )
+    return all(taken >= sent for sent, taken in _channels(before, reports, lambda sender: sender.sent))
 
 
 def channels_empty(reports: Sequence[ShardReport]) -> bool:
     """Return whether every batch ever sent is in a commit of its receiver."""
-    by_shard = {report.shard: report for report in reports}
-    for sender in reports:
-        for to, number in sender.sent.items():
-            receiver = by_shard.get(to)
-            if number and (receiver is None or receiver.taken.get(sender.shard) != (sender.incarnation, number)):
-                return False
-    return True
+    return all(taken == sent for sent, taken in _channels(reports, reports, lambda sender: sender.sent))
+
+
+def _channels(
+    senders: Sequence[ShardReport], reports: Sequence[ShardReport], sent: Callable[[ShardReport], dict[int, int]]
+) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Yield, of each channel with batches, incarnation and number of the last one, and of the last that is in a commit
+    of its receiver.
+    """
+    taken = {report.shard: report.taken for report in reports}
+    for sender in senders:
+        for to, number in sent(sender).items():
+            if number:
+                yield (sender.incarnation, number), taken.get(to, {}).get(sender.shard, (0, 0))
 
 
 def _standing(report: ShardReport) -> tuple[object, ...]:
@@ -244,14 +245,8 @@ def _standing(report: ShardReport) -> tuple[object, ...]:
 
 
 def _seeds_taken(reports: Sequence[ShardReport]) -> bool:
-    by_shard = {report.shard: report for report in reports}
-    for sender in reports:
-        for to, number in sender.seeds_sent.items():
-            receiver = by_shard.get(to)
-            incarnation, taken = receiver.taken.get(sender.shard, (0, 0)) if receiver is not None else (0, 0)
-            if number and (incarnation != sender.incarnation or taken < number):
-                return False
-    return True
+    channels = _channels(reports, reports, lambda sender: sender.seeds_sent)
+    return all(taken[0] == sent[0] and taken[1] >= sent[1] for sent, taken in channels)
 
 
 def _seeds_standing(report: ShardReport) -> tuple[object, ...]:
