@@ -19,6 +19,7 @@ from gossamer.api.base import BaseCrawler, already_there, config_for
 from gossamer.api.callbacks import Callbacks, MentionReceiver
 from gossamer.api.given import directory_of, require_callable, sets_of, with_options
 from gossamer.api.life import ShardLife, record_end
+from gossamer.api.looking import Looking
 from gossamer.api.low_water import MoreSeeds
 from gossamer.api.page import NOT_ENTERED, CrawledPage
 from gossamer.api.progress import notebook_progress
@@ -229,6 +230,7 @@ class Crawler(BaseCrawler):
         save_copy = partial(checkpoint_of, shard, self._vault)
         return table_of(
             Queries(self.directory, ring, controls, self.status),
+            Looking(self.directory, controls.telemetry),
             Commands(ring, controls, seeding, self.status, save_copy, self.stop),
             Setting(shard, self._write_config, self._configure),
         )

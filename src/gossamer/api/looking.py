@@ -12,6 +12,7 @@ from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.engine.counters import RecentList, Telemetry
 from gossamer.model.product import __version__
+from gossamer.model.verbs import Nothing, RecentOf
 from gossamer.results.search.folder import indexes_of
 
 POINTS_SHOWN_MAX = 2_000
@@ -51,7 +52,7 @@ def recent_of_all(answers: Sequence[object], after: int, most: int) -> dict[str,
 
 
 class Looking:
-    """Answers for a running shard. It keeps attempts from the first request for them on, and costs nothing before."""
+    """Verbs about a shard over time. It keeps attempts from the first request for them on, and costs nothing before."""
 
     def __init__(self, directory: Path, telemetry: Telemetry) -> None:
         self._directory = directory
@@ -62,14 +63,14 @@ class Looking:
         """Rates over time of earlier runs."""
         self._one_at_a_time = asyncio.Lock()
 
-    def recent(self, after: int, most: int) -> dict[str, object]:
-        """Return the last attempts since that numbered `after`."""
+    async def recent(self, request: RecentOf) -> object:
+        """Report the last attempts."""
         if self._counters.recent is None:
             self._counters.recent = RecentList()
-        return self._counters.recent.since(after, most)
+        return self._counters.recent.since(request.after, request.most)
 
-    async def course(self) -> dict[str, object]:
-        """Return where the counts stood, over all runs; the earlier ones are read once, in a thread."""
+    async def course(self, _: Nothing) -> object:
+        """Report where the counts stood, over all runs; the earlier ones are read once, in a thread."""
         async with self._one_at_a_time:
             if self._before is None:
                 self._before = await self._earlier()

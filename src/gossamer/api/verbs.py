@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gossamer.api.looking import Looking, about
+from gossamer.api.looking import about
 from gossamer.api.seeding import Seeding
 from gossamer.api.setting import no_trap, release
 from gossamer.config.seeds import check_addresses
@@ -39,7 +39,6 @@ class Queries:
         self._frontier = ring.frontier
         self._controls = controls
         self._status = status
-        self._looking = Looking(directory, controls.telemetry)
 
     async def status(self, request: verbs.StatusOf) -> object:
         return self._status(detail=request.detail)
@@ -62,14 +61,6 @@ class Queries:
 
     async def about(self, _: verbs.Nothing) -> object:
         return about(self._directory, self._controls.settings.config)
-
-    async def recent(self, request: verbs.RecentOf) -> object:
-        """Report the last attempts; they are kept from the first request on."""
-        return self._looking.recent(request.after, request.most)
-
-    async def course(self, _: verbs.Nothing) -> object:
-        """Report the counts over time, of all runs; the first call reads earlier runs from disk, in a thread."""
-        return await self._looking.course()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +155,6 @@ def _accept_fields(name: str, verb: Callable[[verbs.VerbRequest], Awaitable[obje
     return answer
 
 
-ALWAYS = "status"
-"""The verb that has an answer whether the crawl runs or not."""
-
-
 class Asking:
     """Passes requests to the running crawl; else answers with the status, or that the crawl does not run."""
 
@@ -181,7 +168,7 @@ class Asking:
             methods, logs = self._open
             return await answer_of(methods, request, logs)
         status = self._status()
-        if request.get("verb") == ALWAYS:
+        if request.get("verb") == "status":
             return {"ok": True, "result": status}
         state = status.get("state")
         says = "it is starting; try again" if state == "starting" else f"it is {state}"
