@@ -2,7 +2,6 @@
 vanished, the history of a robots.txt, and the faults of a site (`api.checking`).
 """
 
-import re
 import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ from gossamer.assembly.schemes import namer_for
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import iso_time
+from gossamer.quantities import read_quantity
 from gossamer.results.export.bodies import RecordBodies
 from gossamer.results.export.changes import (
     FieldChange,
@@ -85,11 +85,6 @@ def page_of(directory: str | Path, url: str) -> ReadPage:
     return ReadPage(row.url, row.title or "", row.fetched_at, row.media_type, text)
 
 
-_AGO = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
-
-_UNIT_S = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
-
-
 def changes(directory: Path, since: str = "", url: str = "") -> Iterator[PageChange | FieldChange]:
     """Yield what changed since an instant (ISO 8601, in UTC where it does not say; or a time ago, such as `12h`), pages
     and fields of items, in the order of time; with `url`, all attempts at that page since then.
@@ -148,9 +143,8 @@ def instant_of(text: str) -> float:
     Raises:
         ConfigError: it names none.
     """
-    ago = _AGO.fullmatch(text.strip())
-    if ago is not None:
-        return WallClock().now() - float(ago[1]) * _UNIT_S[ago[2]]
+    if text.strip()[-1:].isalpha() and (ago_s := read_quantity(text, "seconds")) is not None:
+        return WallClock().now() - ago_s
     try:
         at = datetime.fromisoformat(text.strip())
         return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp()
