@@ -14,6 +14,7 @@ from gossamer.cluster.frames import decode_frame
 from gossamer.cluster.places import Places
 from gossamer.cluster.prerequisites import WAIT_S
 from gossamer.cluster.reports import ShardReport
+from tests.faults.world import exchange_of
 
 ASKED_S_MAX = 60.0
 """Between two requests for a fetch that a shard waits for: `cluster.resend_s`, the next look, and a first commit."""
@@ -26,10 +27,10 @@ def disagreements(coordination: Coordination, shards: Mapping[int, Shard]) -> It
     another one; `shards` are those that live.
     """
     moves = coordination.moves
-    places = {number: shard.exchange.places for number, shard in shards.items()}
+    places = {number: exchange_of(shard).places for number, shard in shards.items()}
     for shard in shards.values():
         assert shard.membership is not None
-        if shard.membership.report().passive and not shard.exchange.idle:
+        if shard.membership.report().passive and not exchange_of(shard).idle:
             yield "a shard is passive, and something came, is waited for, or is to be sent"
     for move in moves.kept.under_way:
         if set(moves.owners[move.first : move.end]) != {move.sender}:

@@ -36,7 +36,7 @@ from tests.faults.loop import HERE, SimulatedLoop
 from tests.faults.schedule import OF_A_SHARD, is_uneven
 from tests.faults.shards import LabPlace, LabShard, Shards, Wire
 from tests.faults.situations import shards_in
-from tests.faults.world import SKEW_S_MAX, Fault, Killed, Machine, When, World
+from tests.faults.world import SKEW_S_MAX, Fault, Killed, Machine, When, World, exchange_of
 
 FRAME_S_MAX = 0.05
 LATE_S_MAX = 4.0
@@ -399,7 +399,9 @@ class SimulatedShards(Shards):
         if ends and coordination.moves.is_moving:
             found.append("it was over while partitions moved")
         for number, shard in running.items():
-            found += self._traffic.waits(shard.exchange, self.world.elapsed_s, is_suspended=self.is_suspended(number))
+            found += self._traffic.waits(
+                exchange_of(shard), self.world.elapsed_s, is_suspended=self.is_suspended(number)
+            )
         self._is_ending = bool(coordination.kept.end)
         self.world.faulty += found[:1] if not self.world.faulty else []
 

@@ -14,7 +14,7 @@ from gossamer.stages.frontier.record import HostRecord, decode_record, host_pref
 from gossamer.state.store import Store
 from gossamer.url.site import partition_of
 from tests.faults.web import ORIGIN
-from tests.faults.world import When, World
+from tests.faults.world import When, World, exchange_of
 
 LEFT_MIN = 2
 """Pages that a host has, so that some are left when it has moved."""
@@ -59,9 +59,9 @@ def _owners_after_return(shards: Mapping[int, Shard], world: World, _moves: Sequ
 
 def _owner(shards: Mapping[int, Shard], user: int, address: str) -> int | None:
     """Return the owner of an address that a shard uses, if both live and others wait for one of its addresses."""
-    addresses = shards[user].exchange.addresses if user in shards else None
+    addresses = exchange_of(shards[user]).addresses if user in shards else None
     owner = addresses.client.owner_of(address) if addresses is not None else None
-    server = shards[owner].exchange.addresses if owner in shards and owner is not None else None
+    server = exchange_of(shards[owner]).addresses if owner in shards and owner is not None else None
     return owner if server is not None and any(one.waiting for one in server.server._leases.values()) else None
 
 
@@ -70,8 +70,8 @@ def _copying(shards: Mapping[int, Shard], _world: World, moves: Sequence[Move]) 
     found = []
     for move in moves:
         taker = shards.get(move.to)
-        has_some = taker is not None and (move.first, move.end) in taker.exchange.places.travelling
-        if has_some and move.sender in shards and shards[move.sender].exchange.places.has(move.first):
+        has_some = taker is not None and (move.first, move.end) in exchange_of(taker).places.travelling
+        if has_some and move.sender in shards and exchange_of(shards[move.sender]).places.has(move.first):
             found.append(move.sender)
     return found
 
@@ -81,7 +81,7 @@ def _giving(shards: Mapping[int, Shard], _world: World, moves: Sequence[Move]) -
     return [
         move.sender
         for move in moves
-        if move.sender in shards and not shards[move.sender].exchange.places.has(move.first)
+        if move.sender in shards and not exchange_of(shards[move.sender]).places.has(move.first)
     ]
 
 
@@ -90,13 +90,13 @@ def _givers_of_moved(shards: Mapping[int, Shard], _world: World, moves: Sequence
     return [
         move.sender
         for move in moves
-        if move.sender in shards and move.to in shards and shards[move.to].exchange.places.has(move.first)
+        if move.sender in shards and move.to in shards and exchange_of(shards[move.to]).places.has(move.first)
     ]
 
 
 def _asking(shards: Mapping[int, Shard], _world: World, _moves: Sequence[Move]) -> list[int]:
     """Return the shards that wait for another one's robots.txt."""
-    return [number for number, shard in shards.items() if shard.exchange.prerequisites.waits]
+    return [number for number, shard in shards.items() if exchange_of(shard).prerequisites.waits]
 
 
 def _robots_followers(shards: Mapping[int, Shard], world: World, _moves: Sequence[Move]) -> list[int]:
@@ -145,7 +145,7 @@ def _lonely(shards: Mapping[int, Shard], world: World, moves: Sequence[Move]) ->
     have = [number for number, shard in shards.items() if shard.ring.frontier.hosts_left]
     if moves or len(have) != 1 or len(shards) < world.shards or shards[have[0]].ring.frontier.counts.pending:
         return []
-    addresses = shards[have[0]].exchange.addresses
+    addresses = exchange_of(shards[have[0]]).addresses
     used = {world.address(url.split("/")[2]) for url in world.site.pages}
     return have if addresses is not None and all(addresses.client.owner_of(one) != have[0] for one in used) else []
 

@@ -14,6 +14,8 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import replace
 
+from gossamer.assembly.values import Shard
+from gossamer.cluster.exchange import Exchange
 from gossamer.model.visits import Failure, Located, Reply, Request
 from gossamer.world.dice import Dice
 from tests.faults.disk import ModelDisk
@@ -443,3 +445,9 @@ class SimulatedResolver:
 
     async def close(self) -> None:
         """Nothing is held."""
+
+
+def exchange_of(shard: Shard) -> Exchange:
+    """Return the exchange of one of several shards with the others."""
+    assert shard.membership is not None
+    return shard.membership.exchange

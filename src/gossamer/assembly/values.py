@@ -25,7 +25,6 @@ from gossamer.state.journals import Journals
 
 if TYPE_CHECKING:
     from gossamer.assembly.exchanging import Membership
-    from gossamer.cluster.exchange import Exchange
 
 
 class Outputs(msgspec.Struct, frozen=True):
@@ -75,12 +74,6 @@ class Shard(msgspec.Struct, frozen=True):
     membership: Membership | None
     """Its membership in a crawl of several shards; None in a crawl of one shard."""
     closing: AsyncExitStack
-
-    @property
-    def exchange(self) -> Exchange:
-        """Return its exchange with other shards; for one of several."""
-        assert self.membership is not None
-        return self.membership.exchange
 
     async def close(self) -> None:
         """Close every component, even if one raises. Committed data is safe whether this is called or not."""
