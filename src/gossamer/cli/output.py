@@ -52,11 +52,7 @@ def table() -> str:
 
 def complain(line: str) -> None:
     """Write one line on standard error."""
-    try:
-        sys.stderr.write(f"gossamer: {harmless(line)}\n")
-        sys.stderr.flush()
-    except OSError:
-        return
+    write_line(sys.stderr, f"gossamer: {harmless(line)}")
 
 
 def harmless(text: object) -> str:
@@ -76,10 +72,10 @@ def obeys_escapes(out: TextIO) -> bool:
     return out.isatty() and os.environ.get("TERM", "").lower() not in DUMB
 
 
-def write_line(out: TextIO, line: str) -> None:
+def write_line(out: TextIO, line: str, end: str = "\n") -> None:
     """Write a line; a reader that has gone away (`| head`) does not end a crawl."""
     try:
-        out.write(line.encode(out.encoding or "utf-8", "backslashreplace").decode(out.encoding or "utf-8") + "\n")
+        out.write(line.encode(out.encoding or "utf-8", "backslashreplace").decode(out.encoding or "utf-8") + end)
         out.flush()
     except (OSError, ValueError):
         return
@@ -107,25 +103,18 @@ class Shown:
             return
         self._next = now + self._interval_s
         if self._is_live:
-            self._write(f"\r\x1b[K{line}")
+            write_line(self._out, f"\r\x1b[K{line}", "")
             self._is_open = True
         else:
-            self._write(f"{line}\n")
+            write_line(self._out, line)
 
     def clear(self) -> None:
         """Erase the live line."""
         if self._is_open:
-            self._write("\r\x1b[K")
+            write_line(self._out, "\r\x1b[K", "")
             self._is_open = False
 
     def line(self, text: str) -> None:
         """Print a line that stays."""
         if not self._quiet:
-            self._write(f"{text}\n")
-
-    def _write(self, text: str) -> None:
-        try:
-            self._out.write(text)
-            self._out.flush()
-        except OSError:
-            return
+            write_line(self._out, text)
