@@ -276,17 +276,6 @@ class Sight(msgspec.Struct, frozen=True, gc=False):
     """Scripts made the content: equal payloads do not mean equal contents."""
 
 
-class Held(msgspec.Struct, frozen=True, gc=False):
-    """Facts of the last visit, for the conditional headers of the next request and to compare its reply."""
-
-    etag: str
-    last_modified: str
-    original: Original | None
-    payload: bytes
-    at: float = 0.0
-    """Wall time of that visit."""
-
-
 _SHA1_BYTES = 20
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".ljust(256)
 # Each mask keeps the lower half of every group of bits; the groups of one step are half as wide as those before.

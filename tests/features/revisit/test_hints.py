@@ -10,6 +10,7 @@ import pytest
 
 from gossamer.features.revisit.hints import NESTED_MAX, SitemapHints, always_now, interval_s, mean_gap_s
 from gossamer.features.revisit.options import DiscoveryOptions
+from gossamer.features.revisit.state import Memory
 from gossamer.model.links import (
     FEED,
     FEED_FILE,
@@ -22,7 +23,7 @@ from gossamer.model.links import (
     Notice,
     Visit,
 )  # fmt: skip
-from gossamer.model.pages import Held, Sight
+from gossamer.model.pages import Sight
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.url.name import Namer
@@ -45,13 +46,13 @@ class Remembered:
     """`ports.Revisits` over a dictionary, which notes what it is told."""
 
     def __init__(self) -> None:
-        self.pages: dict[str, Held] = {}
+        self.pages: dict[str, Memory] = {}
         self.notices: list[Notice] = []
 
     def visit(self, text: str, at: float, payload: bytes = b"same") -> None:
-        self.pages[text] = Held("", "", None, payload, at)
+        self.pages[text] = Memory("", at, at, payload=payload)
 
-    def last_visit(self, page: Url) -> Held | None:
+    def last_visit(self, page: Url) -> Memory | None:
         return self.pages.get(page.text)
 
     def note(self, notice: Notice, now: float) -> bool:

@@ -336,7 +336,7 @@ class SitemapHints(VisitMiddleware, Hints):
             held = revisits.last_visit(url) if url is not None else None
             if held is None:
                 continue
-            if held.at <= claim.at:
+            if held.visited_at <= claim.at:
                 waiting.append(claim)
             elif held.payload == claim.payload:
                 source.false_claims += 1.0

@@ -13,8 +13,9 @@ from gossamer.engine.commit import Storage
 from gossamer.engine.copies import is_text
 from gossamer.engine.history import read_page_record
 from gossamer.features.revisit.schedule import Schedule
+from gossamer.features.revisit.state import Memory
 from gossamer.model.links import Link, Notice, RevisitPlan, Visit
-from gossamer.model.pages import Archived, Findings, Held, Original, Sight, Sketch, Visited
+from gossamer.model.pages import Archived, Findings, Original, Sight, Sketch, Visited
 from gossamer.model.visits import Reply, Request
 from gossamer.ports import Conclusion, VisitMiddleware
 from gossamer.stages.frontier.frontier import Frontier
@@ -47,7 +48,7 @@ class Revisiting(VisitMiddleware):
         self._sketcher = sketcher
         self._text_of = text_of
         self._conditional = conditional
-        self._held: dict[int, Held] = {}
+        self._held: dict[int, Memory] = {}
         """By fingerprint of a URL that is being requested: what its request is conditional on."""
 
     def request(self, url: Url, visit: Visit | None, request: Request, now: float) -> Request:
@@ -65,9 +66,9 @@ class Revisiting(VisitMiddleware):
         held = self._held.get(visit.url.fingerprint) if reply.status == NOT_MODIFIED else None
         if held is None:
             return None
-        return Conclusion("not_modified", "", revisit_of=held.original, digest=held.payload)
+        return Conclusion("not_modified", "", revisit_of=held.held, digest=held.payload)
 
-    def _validators(self, visit: Visit) -> Held | None:
+    def _validators(self, visit: Visit) -> Memory | None:
         """Return the validators for a visit's request; None if it is unconditional (RFC 9110, section 13.1)."""
         if not (self._conditional and visit.revisit and visit.url.text.startswith(("http://", "https://"))):
             return None
@@ -75,7 +76,7 @@ class Revisiting(VisitMiddleware):
         return held if held is not None and held.original is not None and (held.etag or held.last_modified) else None
 
     @staticmethod
-    def conditions(held: Held) -> tuple[tuple[str, str], ...]:
+    def conditions(held: Memory) -> tuple[tuple[str, str], ...]:
         """Return the headers that make a request conditional. The date is sent in addition to an entity tag, for
         servers and caches that do not support tags; others ignore it (RFC 9110, section 13.2.2).
         """

@@ -10,7 +10,7 @@ from gossamer.features.revisit.policies import RATE_MAX, RATE_MIN, BoundedPolicy
 from gossamer.features.revisit.rhythm import Rhythm, Rhythms, kind_of
 from gossamer.model.links import Notice
 from gossamer.model.outcomes import NEVER_AGAIN, SUCCEEDED
-from gossamer.model.pages import Held, Sight
+from gossamer.model.pages import Sight
 from gossamer.model.patterns import PatternSet
 from gossamer.model.standing import Habits
 from gossamer.model.visits import http_date
@@ -75,12 +75,12 @@ class Schedule:
 
     # ---- visits
 
-    def last_visit(self, url: Url) -> Held | None:
-        """Return what is kept of the last visit, or None. About 8 µs."""
+    def last_visit(self, url: Url) -> states.Memory | None:
+        """Return what is kept of a page whose last visit got it, or None. About 8 µs."""
         memory = self._load(url)
         if memory is None or memory.original is None or memory.failures or memory.address != url.text:
             return None
-        return Held(memory.etag, memory.last_modified, memory.held, memory.payload, memory.visited_at)
+        return memory
 
     def change(self, sight: Sight) -> str:
         """Return the change that a visit shows (`PageRow.change`), before `note_visit`. About 8 µs."""
