@@ -41,17 +41,9 @@ class WorkerQuestion(msgspec.Struct, array_like=True, frozen=True):
     """Indexes of modules that are not to run, because they ended a process."""
 
 
-class WorkerAnswer(msgspec.Struct, array_like=True, frozen=True):
-    """Findings of the modules, and their errors."""
-
-    findings: Findings
-    errors: tuple[ModuleError, ...]
-    ran: tuple[str, ...]
-
-
 _encode = msgspec.msgpack.Encoder(enc_hook=str).encode
 _decode_question = msgspec.msgpack.Decoder(WorkerQuestion).decode
-_decode_answer = msgspec.msgpack.Decoder(WorkerAnswer).decode
+_decode_answer = msgspec.msgpack.Decoder(Processed).decode
 Choose = Callable[[str, str], Sequence[ProcessingModule]]
 """Returns the modules for a media type and the type of the link to the page, in order."""
 
@@ -118,7 +110,7 @@ class IsolatedModules:
         """End all processes."""
         await self._pool.close()
 
-    async def _ask(self, page: Page, found: Findings, left_out: list[int], steps: int) -> WorkerAnswer:
+    async def _ask(self, page: Page, found: Findings, left_out: list[int], steps: int) -> Processed:
         file = page.file
         assert file is None or isinstance(file, Spill)
         size, digest = (file.size, file.digest) if file is not None else (0, b"")
@@ -188,8 +180,7 @@ class LimitedModules:
         """Answer questions until the pool closes. `modules` call `begin` and `end` around each module."""
         while (question := self._seat.take()) is not None:
             self._begun = 0
-            seen = _process(question, modules)
-            self._seat.answer(_encode(WorkerAnswer(seen.findings, seen.errors, seen.ran)))
+            self._seat.answer(_encode(_process(question, modules)))
 
 
 def _process(question: Question, modules: Modules) -> Processed:
