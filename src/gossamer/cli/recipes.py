@@ -42,46 +42,40 @@ EXPORTS: Mapping[str, Mapping[str, str]] = {
     "corpus": {"markdown": "-markdown", "parquet": "-parquet"},
 }
 """Formats of each recipe's exports, each with the suffix to the directory's name."""
+HELP: Mapping[str, str] = {
+    "archive": """Crawl a site with its embeds into a WACZ package.
+
+    The package is DIR.wacz beside the crawl's directory. Repeat the command to finish an archive that was interrupted.
+    """,
+    "mirror": """Crawl a site into files that open without a network.
+
+    The files are in DIR-mirror beside the crawl's directory; begin with index.html. Repeat the command to finish a
+    mirror that was interrupted.
+    """,
+    "corpus": """Crawl a site into Markdown and Parquet.
+
+    The main text of its pages is in DIR-markdown and DIR-parquet beside the crawl's directory. Repeat the
+    command to finish a corpus that was interrupted.
+    """,
+}
 Url = Annotated[list[str] | None, Argument(metavar="URL", help="URLs to start from.")]
 ShowConfig = Annotated[bool, Option("--show-config", help="Print the configuration, and do nothing.")]
 
 
-@commands.command("archive")
-@with_flags()
-def archive(
-    urls: Url = None, config: ConfigFile = None, sets: Sets = None, show_config: ShowConfig = False, **options: object
-) -> int:
-    """Crawl a site with its embeds into a WACZ package.
+def _add_command(recipe: str, says: str) -> None:
+    """Add the command of a recipe that only exports its crawl."""
 
-    The package is DIR.wacz beside the crawl's directory. Repeat the command to finish an archive that was interrupted.
-    """
-    return run_recipe("archive", urls, config, sets, options, show_config=show_config)
-
-
-@commands.command("mirror")
-@with_flags()
-def mirror(
-    urls: Url = None, config: ConfigFile = None, sets: Sets = None, show_config: ShowConfig = False, **options: object
-) -> int:
-    """Crawl a site into files that open without a network.
-
-    The files are in DIR-mirror beside the crawl's directory; begin with index.html. Repeat the command to finish a
-    mirror that was interrupted.
-    """
-    return run_recipe("mirror", urls, config, sets, options, show_config=show_config)
+    @commands.command(recipe, help=says)
+    @with_flags()
+    def run(
+        urls: Url = None, config: ConfigFile = None, sets: Sets = None, show_config: ShowConfig = False,
+        **options: object,
+    ) -> int:  # fmt: skip
+        return run_recipe(recipe, urls, config, sets, options, show_config=show_config)
 
 
-@commands.command("corpus")
-@with_flags()
-def corpus(
-    urls: Url = None, config: ConfigFile = None, sets: Sets = None, show_config: ShowConfig = False, **options: object
-) -> int:
-    """Crawl a site into Markdown and Parquet.
-
-    The main text of its pages is in DIR-markdown and DIR-parquet beside the crawl's directory. Repeat the
-    command to finish a corpus that was interrupted.
-    """
-    return run_recipe("corpus", urls, config, sets, options, show_config=show_config)
+for _recipe, _says in HELP.items():
+    _add_command(_recipe, _says)
 
 
 @commands.command("check")
