@@ -33,7 +33,6 @@ FEATURES = {
     ),
     "results": (
         "results",
-        "api.checking",
         "api.extracting",
         "api.maintenance",
         "api.reading",

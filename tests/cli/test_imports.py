@@ -139,7 +139,7 @@ SEPARABLE = (
     "gossamer.testing",
 )  # fmt: skip
 DOORS = (
-    "gossamer.api.checking", "gossamer.api.cluster", "gossamer.api.cluster_queries", "gossamer.api.engine",
+    "gossamer.api.cluster", "gossamer.api.cluster_queries", "gossamer.api.engine",
     "gossamer.api.extracting", "gossamer.api.following", "gossamer.api.identity", "gossamer.api.maintenance",
     "gossamer.api.reading", "gossamer.api.search", "gossamer.api.shares", "gossamer.api.views",
 )  # fmt: skip

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from gossamer.api.checking import faults_of
+from gossamer.api.reading import faults_of
 from tests.ring.hostile import Answer, HostileServer, whole
 from tests.ring.test_recipes import QUICK, Done, moved, run
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from gossamer.api.checking import faults_of
+from gossamer.api.reading import faults_of
 from tests.ring.hostile import Answer, HostileServer, whole
 from tests.ring.test_check import canonical, links, page, version
 from tests.ring.test_recipes import QUICK, moved, run

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import gossamer
-from gossamer.api.checking import SiteFault, faults_of
+from gossamer.api.reading import SiteFault, faults_of
 from gossamer.cli.watching import Receiver, RssFile, post
 from tests import commands
 from tests.answering import Answering, serving

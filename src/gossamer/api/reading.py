@@ -1,5 +1,5 @@
 """Reading: what the files of a crawl hold, whether it runs or not: a page as Markdown, what appeared, changed and
-vanished, the history of a robots.txt, and the faults of a site (`api.checking`).
+vanished, the history of a robots.txt, and the faults of a site.
 """
 
 import tempfile
@@ -11,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.api.checking import SiteFault, faults_of
 from gossamer.api.given import directory_of
 from gossamer.assembly.schemes import namer_for
 from gossamer.config.gather import reopen
@@ -29,6 +28,7 @@ from gossamer.results.export.changes import (
     versions_of,
 )
 from gossamer.results.export.export import inputs_of, tables_of
+from gossamer.results.export.faults import SiteFault, faults_of_site
 from gossamer.results.export.opening import crawl_in, export_means
 from gossamer.results.export.plan import make_plan, read_plan
 from gossamer.results.export.source import literal
@@ -152,3 +152,18 @@ def instant_of(text: str) -> float:
         raise ConfigError(
             f"--since {text}: expected a time such as 2026-01-31, 2026-01-31T12:00 or 12h (s, m, h, d, w ago)"
         ) from error
+
+
+def faults_of(directory: str | Path) -> list[SiteFault]:
+    """Return the faults of a site that was crawled, by kind, then by URL; at the end the links that were not checked.
+
+    Raises:
+        ConfigError: there is no crawl.
+        DamagedError: a file of its tables is not what was written.
+    """
+    directory = directory_of(directory)
+    with tempfile.TemporaryDirectory(prefix="gossamer-faults-") as name:
+        folder = Path(name)
+        crawl = crawl_in(directory)
+        tables = [table for table in tables_of(crawl, "parquet", "") if table in ("pages", "links", "fragments")]
+        return faults_of_site(inputs_of(crawl, tables, folder).tables, folder)

@@ -14,7 +14,7 @@ from gossamer.model.words import count, counted
 from gossamer.world.clock import WallClock
 
 if TYPE_CHECKING:
-    from gossamer.api.checking import FaultName, SiteCheck
+    from gossamer.results.check.comparison import FaultName, SiteCheck
 
 SHOWN_MAX = 20
 """Faults of one kind that the terminal shows at most."""
@@ -54,18 +54,19 @@ class CheckFiles(NamedTuple):
 
     def write(self, check: SiteCheck, directory: Path, level: Level) -> Path:
         """Write the files, and return that with all records."""
-        from gossamer.api import checking
+        from gossamer.results.check import forms
+        from gossamer.results.check.page import as_html
 
         records = self.csv or directory / "faults.csv"
-        forms = {
-            "--html": (self.html, checking.as_html),
-            "--csv": (records, checking.as_csv),
-            "--json-file": (self.json, checking.as_json),
-            "--junit": (self.junit, lambda one: checking.as_junit(one, level)),
-            "--sarif": (self.sarif, checking.as_sarif),
-            "--markdown": (self.markdown, checking.as_markdown),
+        made = {
+            "--html": (self.html, as_html),
+            "--csv": (records, forms.as_csv),
+            "--json-file": (self.json, forms.as_json),
+            "--junit": (self.junit, lambda one: forms.as_junit(one, level)),
+            "--sarif": (self.sarif, forms.as_sarif),
+            "--markdown": (self.markdown, forms.as_markdown),
         }
-        for option, (path, form) in forms.items():
+        for option, (path, form) in made.items():
             if path is not None:
                 write_file(path, form(check), option)
         return records
@@ -80,7 +81,8 @@ class Comparing:
         self._accepted: frozenset[FaultName] = frozenset()
         if since is None and baseline is None:
             return
-        from gossamer.api.checking import faults_of, names_of, read_baseline  # The supervisor starts without it.
+        from gossamer.api.reading import faults_of  # The supervisor starts without it.
+        from gossamer.results.check.comparison import names_of, read_baseline
 
         if since is not None and since.suffix == ".csv":
             raise ConfigError(f"--since {since}: expected the directory of a check; --baseline takes a CSV file")
@@ -91,14 +93,16 @@ class Comparing:
 
     def check_of(self, directory: Path, site: str) -> SiteCheck:
         """Return the check of a crawled site."""
-        from gossamer.api.checking import SiteCheck, faults_of
+        from gossamer.api.reading import faults_of
+        from gossamer.results.check.comparison import SiteCheck
 
         return SiteCheck(site, faults_of(directory), self._earlier, self._accepted, WallClock().now())
 
 
 def lines_of(check: SiteCheck, records: Path, level: Level) -> list[str]:
     """Return what a terminal shows of a check: causes of many faults, errors and unchecked links by kind, numbers."""
-    from gossamer.api.checking import KINDS, causes_of
+    from gossamer.results.check.causes import causes_of
+    from gossamer.results.export.faults import KINDS
 
     lines: list[str] = []
     causes = [one for one in causes_of(check.counting()) if len(one.faults) > SHOWN_MAX]

@@ -249,7 +249,7 @@ def test_changes_go_by_digest_and_304_says_none(kept: Kept) -> None:
     kept.visit("http://a.test/1", T0 + 5, outcome="not_modified", status=304, digest=0, payload=b"")
     held = kept.schedule.last_visit(url)
     assert held is not None
-    assert (held.etag, held.original, held.payload) == ('"e"', Original("http://a.test/1", T0, "urn:x"), b"a")
+    assert (held.etag, held.held, held.payload) == ('"e"', Original("http://a.test/1", T0, "urn:x"), b"a")
 
 
 @pytest.mark.parametrize(
