@@ -209,8 +209,7 @@ class Coordination:
         self._tenancy = Tenancy(tenure_s, TENURE_MARGIN_S, last_at, is_new=kept is None or kept.closed)
         self._termination = Termination(shards)
         self._scope_final = ScopeFinal(shards)
-        quotas = Quotas(limits.max_pages, shards, self.kept.shares) if limits.max_pages is not None else None
-        self._quotas = quotas
+        self._quotas = None if (most := limits.max_pages) is None else Quotas(most, shards, self.kept.shares)
         self._quota: dict[int, tuple[int, int]] = {}
         self._granted: dict[int, float] = {}
         self.grants = 0
