@@ -240,7 +240,6 @@ class WorkerPool:
 class Question(NamedTuple):
     """A question that a process of a `WorkerPool` has taken."""
 
-    number: int
     head: bytes
     body: bytes
     file: int | None
@@ -267,7 +266,6 @@ class PoolSeat:
         self.note(0)
         offset += _HEAD.size
         return Question(
-            self._number,
             os.pread(self._memory, head, offset),
             os.pread(self._memory, body, offset + head),
             files[0] if files else None,
