@@ -14,6 +14,7 @@ from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home, homes, lock_directory
 from gossamer.assembly.integrity import accept_loss
 from gossamer.config.gather import reopen
+from gossamer.engine.commit import ignore
 from gossamer.model.errors import ConfigError, Damage
 from gossamer.results.forget.forgetting import ForgetRequest, Result, count, forget
 from gossamer.results.verify.crawl import Verification
@@ -42,10 +43,6 @@ class Verified(msgspec.Struct, frozen=True):
         """Return the fields as a JSON object."""
         found: dict[str, object] = msgspec.to_builtins(self)
         return {"sound": not self.damages, **found, "damage": [damage.as_object() for damage in self.damage]}
-
-
-def ignore(_damage: Damage) -> None:
-    """Do nothing with a damage when it is found."""
 
 
 def verify_of(directory: str | Path, *, deep: bool = False, each: Callable[[Damage], None] = ignore) -> Verified:

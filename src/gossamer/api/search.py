@@ -19,10 +19,6 @@ from gossamer.results.search.query import QueryAnswer, search
 from gossamer.results.search.question import SearchQuestion
 
 
-def no_progress(_done: int, _rows: int) -> None:
-    """Ignore progress."""
-
-
 def search_of(
     directory: str | Path, query: str, *, limit: int = 10, host: str = "", site: str = "", language: str = ""
 ) -> QueryAnswer:
@@ -43,7 +39,7 @@ def build_index_of(
     directory: Path,
     *,
     memory_bytes_max: int = MEMORY_BYTES,
-    advance: Callable[[int, int], None] = no_progress,
+    advance: Callable[[int, int], None] = lambda _done, _rows: None,
     texts_of: Texts | None = None,
     target: Path | None = None,
     share: Share | None = None,
