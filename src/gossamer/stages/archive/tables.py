@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import pyarrow as pa
 
-from gossamer.model.counters import values
 from gossamer.model.links import EMBED
 from gossamer.model.pages import Archived, EpochRow, PageRow, Visited
 from gossamer.stages.archive.logs import frame
@@ -70,7 +69,7 @@ class TableWriters:
     def add_epoch(self, row: EpochRow) -> None:
         """Take the row of a commit, durable with the next. Logs that have grown for long enough become Parquet."""
         fields = msgspec.structs.astuple(msgspec.structs.replace(row, shard=self._shard))
-        self._epochs.append((*fields[:-1], *values(row.counters)))
+        self._epochs.append((*fields[:-1], *msgspec.structs.astuple(row.counters)))
         if self._segments_since is None:
             self._segments_since = row.committed_at
         if row.committed_at - self._segments_since >= self._options.table_segment_s_max:
