@@ -4,7 +4,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from gossamer.api.given import directory_of
-from gossamer.assembly.home import Home, homes
+from gossamer.assembly.home import homes
 from gossamer.assembly.schemes import namer_for
 from gossamer.assembly.sessions import netscape_file
 from gossamer.assembly.stopped import open_stopped
@@ -40,11 +40,11 @@ def sample_of(directory: str | Path, size: int, seed: int | None = None) -> list
         )
     shards = config.cluster.workers
     with ExitStack() as undo:
-        opened = []
-        for shard in range(shards):
-            Home(directory, shard, shards).require_here()
-            opened.append(undo.enter_context(closing(open_stopped(config, directory, shard, shards))))
+        epochs = []
+        for home in homes(directory, shards):
+            home.require_here()
+            opened = undo.enter_context(closing(open_stopped(config, directory, home.shard, shards)))
+            epochs.append(Epochs(opened.store))
         namer = namer_for(config)
-        epochs = [Epochs(one.store) for one in opened]
         drawn = sample(epochs, size, config.walk.restart_share, namer.name, Dice(seed))
     return [{"url": page.url, "visits": page.visits, "weight": page.weight} for page in drawn]
