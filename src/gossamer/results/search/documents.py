@@ -7,7 +7,7 @@ import msgspec
 import pyarrow as pa
 
 from gossamer.model.pages import PLAIN_TYPES, Visited
-from gossamer.stages.archive.schema import TIME, schema_of
+from gossamer.stages.archive.schema import TIME, column_of, schema_of
 
 INDEXED_TYPES = frozenset(("text/html", "application/xhtml+xml", *PLAIN_TYPES))
 DOCUMENT = "document"
@@ -70,13 +70,8 @@ def language_of(body: bytes, headers: tuple[tuple[str, str], ...]) -> str:
 
 def batch_of(documents: list[IndexedPage]) -> pa.RecordBatch:
     """Return documents as one batch. Text that is no Unicode loses those marks alone."""
-    columns = list(zip(*map(msgspec.structs.astuple, documents), strict=True))
-    arrays = []
-    for values, field in zip(columns, SCHEMA, strict=True):
-        try:
-            arrays.append(pa.array(values, field.type))
-        except UnicodeEncodeError:
-            arrays.append(pa.array([str(value).encode("utf-8", "replace").decode() for value in values], field.type))
+    columns = zip(*map(msgspec.structs.astuple, documents), strict=True)
+    arrays = [column_of(values, kind) for values, kind in zip(columns, SCHEMA.types, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
