@@ -9,19 +9,20 @@ from gossamer.api.given import directory_of
 from gossamer.assembly.home import lock_directory
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError
+from gossamer.model.verbs import SearchResults
 from gossamer.results.export.bodies import Texts
 from gossamer.results.export.export import MEMORY_BYTES
 from gossamer.results.export.opening import crawl_in, export_means
 from gossamer.results.export.work import Share
 from gossamer.results.search.build import IndexBuilt, build
 from gossamer.results.search.folder import indexes_of, no_index
-from gossamer.results.search.query import QueryAnswer, search
+from gossamer.results.search.query import search
 from gossamer.results.search.question import SearchQuestion
 
 
 def search_of(
     directory: str | Path, query: str, *, limit: int = 10, host: str = "", site: str = "", language: str = ""
-) -> QueryAnswer:
+) -> SearchResults:
     """Return the pages that answer a query best, also of a running crawl. The search runs in this process.
 
     Raises:

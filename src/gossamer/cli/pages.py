@@ -196,7 +196,7 @@ def _lines(found: SearchResults, *, colours: bool) -> Iterator[str]:
     for number, hit in enumerate(found.hits, 1):
         yield ""
         yield f"{number:>3}. {harmless(hit.title) or '(no title)'}"
-        yield f"     {harmless(hit.url)}  {hit.fetched_at[:10]}"
+        yield f"     {harmless(hit.url)}  {hit.fetched_at:%Y-%m-%d}"
         if hit.snippet:
             yield f"     {_highlight(hit, colours=colours)}"
     for name, counts in (("host", found.hosts), ("language", found.languages)):

@@ -5,6 +5,7 @@ Each verb is a line on the control socket and a route below `api/`. Each verb th
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -287,9 +288,9 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     host: str
     language: str
-    fetched_at: Annotated[str, Meta(description="UTC, as in 2026-01-31T12:00:00Z.")]
+    fetched_at: Annotated[datetime, Meta(description="UTC, as in 2026-01-31T12:00:00.250000Z.")]
     score: float
-    snippet: str
+    snippet: Annotated[str, Meta(description="On one line: each line break and tab is a space.")]
     highlights: Annotated[tuple[tuple[int, int], ...], Meta(description="Characters of the snippet, from and to.")]
 
 

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -85,7 +86,7 @@ def test_one_process_answers_many_queries_and_ends_with_its_owner(crawl: Path) -
         assert children() == set(), "it starts with the first query"
         found = await searches.search(crawl, "quick fox", limit=3)
         assert (found.total, len(found.hits), found.hits[0].snippet) == (50, 3, "the quick fox")
-        assert found.hits[0].fetched_at == "2023-11-14T22:13:20Z"
+        assert found.hits[0].fetched_at == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
         [process] = children()
         assert (await searches.search(crawl, "title:7")).total == 1
         assert (children(), searches.starts, searches.asked) == ({process}, 1, 2)

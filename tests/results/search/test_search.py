@@ -11,6 +11,7 @@ import pytest
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Found as FoundLink
 from gossamer.model.pages import Findings, Visited
+from gossamer.model.verbs import SearchResults
 from gossamer.model.visits import Content
 from gossamer.results.export.export import ExportedCrawl
 from gossamer.results.search import build as building
@@ -18,7 +19,7 @@ from gossamer.results.search.build import build
 from gossamer.results.search.documents import SCHEMA, IndexedPage, document_of, language_of
 from gossamer.results.search.index import IndexWriter
 from gossamer.results.search.log import IndexFollower, SearchLog
-from gossamer.results.search.query import QueryAnswer, search
+from gossamer.results.search.query import search
 from gossamer.results.search.question import QueryError, SearchQuestion
 from gossamer.results.search.words import _parts_of, _Remembered, joined_terms, terms_of
 from gossamer.stages.archive.archive import Archives, Followers
@@ -78,7 +79,7 @@ class Crawled:
         self.followers.close()
 
 
-def ask(directory: Path, query: str, **options: object) -> QueryAnswer:
+def ask(directory: Path, query: str, **options: object) -> SearchResults:
     return search([directory / "search"], SearchQuestion(query, **options))  # type: ignore[arg-type]
 
 

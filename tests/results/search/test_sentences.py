@@ -8,10 +8,11 @@ import pytest
 import tantivy
 
 from gossamer.model.pages import Findings, Page
+from gossamer.model.verbs import SearchResults
 from gossamer.results.search.build import rewrite
 from gossamer.results.search.documents import IndexedPage
 from gossamer.results.search.index import IndexWriter
-from gossamer.results.search.query import QueryAnswer, best_of, search
+from gossamer.results.search.query import best_of, search
 from gossamer.results.search.question import SearchQuestion
 from gossamer.stages.process.options import ProcessOptions
 from gossamer.stages.process.text import TitleAndText
@@ -34,7 +35,7 @@ def write(folder: Path, *pages: IndexedPage) -> Path:
     return folder
 
 
-def ask(folder: Path, query: str, **options: str) -> QueryAnswer:
+def ask(folder: Path, query: str, **options: str) -> SearchResults:
     return search([folder], SearchQuestion(query, **options))  # type: ignore[arg-type]
 
 

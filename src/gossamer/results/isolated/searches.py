@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
-from msgspec.structs import asdict
 
 from gossamer.model import verbs
 from gossamer.model.extras import missing
@@ -67,10 +66,8 @@ def answer_queries(source: BinaryIO, sink: BinaryIO) -> None:
 
     def answer(asked: SearchRequest) -> verbs.SearchResults:
         try:
-            found = search([Path(folder) for folder in asked.folders], asked.question)
+            return search([Path(folder) for folder in asked.folders], asked.question)
         except QueryError as error:
             raise verbs.RefusedError(str(error)) from error
-        hits = [asdict(hit) | {"fetched_at": f"{hit.fetched_at:%Y-%m-%dT%H:%M:%SZ}"} for hit in found.hits]
-        return msgspec.convert(asdict(found) | {"hits": hits}, verbs.SearchResults)
 
     answer_questions(source, sink, SEARCHING, SearchRequest, answer)

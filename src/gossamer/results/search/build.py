@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from datetime import UTC, datetime
 from functools import partial
 from itertools import tee
 from pathlib import Path
@@ -19,7 +18,7 @@ from gossamer.results.export.plan import Planned, make_plan, read_plan, rows_of
 from gossamer.results.export.work import ExportFolder, ExportOrder, Share
 from gossamer.results.search.documents import INDEXED_TYPES, IndexedPage, language_of
 from gossamer.results.search.folder import FOLDER, position_of, rows_at
-from gossamer.results.search.index import POSITION, IndexWriter, open_index, text_in
+from gossamer.results.search.index import POSITION, IndexWriter, open_index, text_in, time_in
 
 PAGES_A_COMMIT = 5_000
 
@@ -145,8 +144,6 @@ def rewrite(folder: Path, target: Path, memory_bytes_max: int, leaves: Callable[
 
 
 def _document(found: Any) -> IndexedPage:
-    at: datetime = found.get_first("at")
-    at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
     names = ("key", "url", "host", "site", "title", "text", "language", "emphasis")
     fields = {name: text_in(found, name) for name in names}
-    return IndexedPage(**fields, anchors="", at=round(at.timestamp() * 1_000_000))
+    return IndexedPage(**fields, anchors="", at=round(time_in(found).timestamp() * 1_000_000))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
 import msgspec
@@ -136,11 +136,6 @@ def _add_terms(entry: tantivy.Document, document: IndexedPage) -> None:
             entry.add_text(name, " ".join(terms))
 
 
-def open_index(folder: Path) -> tantivy.Index:
-    """Open an index. Raises ConfigError: it is not an index, or is of another version."""
-    return _open_at(folder, folder)
-
-
 @contextmanager
 def reading(folder: Path) -> Iterator[tantivy.Index]:
     """Open an index to search in it, for as long as the context lasts; also one that may not be written.
@@ -158,11 +153,14 @@ def reading(folder: Path) -> Iterator[tantivy.Index]:
         for path in folder.iterdir():
             if not path.name.endswith(".lock"):
                 Path(aside, path.name).symlink_to(path.absolute())
-        yield _open_at(Path(aside), folder)
+        yield open_index(folder, Path(aside))
 
 
-def _open_at(place: Path, folder: Path) -> tantivy.Index:
-    """Open the index of a folder where it is, or where links to it are."""
+def open_index(folder: Path, place: Path | None = None) -> tantivy.Index:
+    """Open the index of a folder, or the links to it at `place`. Raises ConfigError: it is not an index, or is of
+    another version.
+    """
+    place = place or folder
     try:
         index = tantivy.Index.open(str(place))
         if not layout_of(place):
@@ -184,6 +182,12 @@ def position_in(index: tantivy.Index) -> str:
     for _, address in searcher.search(query, 1).hits:
         return text_in(searcher.doc(address), "position")
     return ""
+
+
+def time_in(document: tantivy.Document) -> datetime:
+    """Return when the page of a document was fetched, in UTC."""
+    at = cast("datetime", document.get_first("at"))
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
 def text_in(document: tantivy.Document, field: str) -> str:

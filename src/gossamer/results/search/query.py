@@ -2,19 +2,18 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import msgspec
 import tantivy
 from msgspec.structs import replace
 
 from gossamer.model.errors import ConfigError
+from gossamer.model.verbs import SearchHit, SearchResults
 from gossamer.model.words import shell_word
 from gossamer.results.search.folder import crawl_of, is_behind, require_sound
-from gossamer.results.search.index import LAYOUT, POSITION, layout_of, position_in, reading, text_in
+from gossamer.results.search.index import LAYOUT, POSITION, layout_of, position_in, reading, text_in, time_in
 from gossamer.results.search.match import FIELDS_1, FIELDS_2, QueryMatcher, filter_value
 from gossamer.results.search.parse import QueryGroup, QueryParser
 from gossamer.results.search.question import QueryError, SearchQuestion
@@ -33,41 +32,7 @@ LONG_CHARACTERS = 6
 _OPENINGS_MAX = 3
 
 
-class QueryHit(msgspec.Struct, frozen=True):
-    """One page of the result. Title and snippet are untrusted text, unchanged."""
-
-    url: str
-    title: str
-    host: str
-    language: str
-    fetched_at: datetime
-    score: float
-    snippet: str
-    """On one line: each line break and tab is a space."""
-    highlights: tuple[tuple[int, int], ...]
-    """Matches in the snippet, as ranges of characters [first, end)."""
-
-
-class QueryAnswer(msgspec.Struct, frozen=True):
-    """The answer to a query."""
-
-    query: str
-    total: int
-    """Pages that match, of which `hits` are the best."""
-    hits: tuple[QueryHit, ...]
-    problems: tuple[str, ...] = ()
-    """Parts of the query that were left out, or taken otherwise than written."""
-    notice: str = ""
-    """Note on what the index lacks, and how to bring it up to date."""
-    suggestion: str = ""
-    """A similar query that finds pages, where this one finds none."""
-    hosts: dict[str, int] = {}
-    """Pages that match, by host: the hosts with most of them."""
-    languages: dict[str, int] = {}
-    """The same by language."""
-
-
-def search(folders: Sequence[Path], question: SearchQuestion) -> QueryAnswer:
+def search(folders: Sequence[Path], question: SearchQuestion) -> SearchResults:
     """Return the best pages of a crawl's indexes: words (all of them), `"phrases"`, `-without`, `title:word`, `OR`.
     A few milliseconds each.
 
@@ -83,7 +48,7 @@ def search(folders: Sequence[Path], question: SearchQuestion) -> QueryAnswer:
     return answers[0] if len(answers) == 1 else best_of(answers, question.limit)
 
 
-def _search_one(folder: Path, question: SearchQuestion) -> QueryAnswer:
+def _search_one(folder: Path, question: SearchQuestion) -> SearchResults:
     for opening in range(_OPENINGS_MAX):
         try:
             with reading(folder) as index:
@@ -99,21 +64,25 @@ def _search_one(folder: Path, question: SearchQuestion) -> QueryAnswer:
     raise AssertionError("the last opening returns or raises")
 
 
-def best_of(answers: Sequence[QueryAnswer], limit: int) -> QueryAnswer:
+def best_of(answers: Sequence[SearchResults], limit: int) -> SearchResults:
     """Merge the answers of several indexes of different pages. Each index computes word frequencies alone, which
     differ little since sites are divided at random. A page in two indexes is listed once, as last fetched.
     """
-    latest: dict[str, QueryHit] = {}
+    latest: dict[str, SearchHit] = {}
     for hit in (hit for answer in answers for hit in answer.hits):
         if hit.url not in latest or latest[hit.url].fetched_at < hit.fetched_at:
             latest[hit.url] = hit
     hits = sorted(latest.values(), key=lambda hit: (-hit.score, hit.url))[:limit]
     total = sum(answer.total for answer in answers)
-    notice = next((answer.notice for answer in answers if answer.notice), "")
-    suggestion = "" if total else next((answer.suggestion for answer in answers if answer.suggestion), "")
-    hosts = _most_frequent(answer.hosts for answer in answers)
-    languages = _most_frequent(answer.languages for answer in answers)
-    return QueryAnswer(answers[0].query, total, tuple(hits), answers[0].problems, notice, suggestion, hosts, languages)
+    return replace(
+        answers[0],
+        total=total,
+        hits=tuple(hits),
+        notice=next((answer.notice for answer in answers if answer.notice), ""),
+        suggestion="" if total else next((answer.suggestion for answer in answers if answer.suggestion), ""),
+        hosts=_most_frequent(answer.hosts for answer in answers),
+        languages=_most_frequent(answer.languages for answer in answers),
+    )
 
 
 def _most_frequent(facets: Iterable[Mapping[str, int]]) -> dict[str, int]:
@@ -130,7 +99,7 @@ def _notice(directory: Path, layout: int, position: str) -> str:
     return f"an earlier version built this index, and finds less in it; {remedy}" if layout < LAYOUT else ""
 
 
-def _answer(index: tantivy.Index, layout: int, question: SearchQuestion) -> QueryAnswer:
+def _answer(index: tantivy.Index, layout: int, question: SearchQuestion) -> SearchResults:
     searcher = index.searcher()
     parser = QueryParser(question.query)
     whole = parser.parse()
@@ -142,11 +111,12 @@ def _answer(index: tantivy.Index, layout: int, question: SearchQuestion) -> Quer
         query = _within(index.schema, matcher.query(whole, is_within=True), question)
         result = searcher.search(query, question.limit)
     snippets = Snippets(whole, (form for atom in atoms_of(whole) for form in matcher.forms(atom)))
-    return QueryAnswer(
+    return SearchResults(
         query=question.query,
         total=result.count,
         hits=tuple(_hit(searcher.doc(address), score, snippets) for score, address in result.hits),
         problems=tuple(" ".join(one.split())[:PROBLEM_CHARACTERS_MAX] for one in parser.problems[:PROBLEMS_MAX]),
+        notice="",
         suggestion="" if result.count else _suggestion(index, layout, question, whole),
         hosts=_counts(searcher, query, "host", FACETS_MAX) if layout > 1 else {},
         languages=_counts(searcher, query, "language", FACETS_MAX) if layout > 1 else {},
@@ -165,15 +135,15 @@ def _within(schema: tantivy.Schema, query: tantivy.Query, question: SearchQuesti
     return tantivy.Query.boolean_query(parts)
 
 
-def _hit(document: tantivy.Document, score: float, snippets: Snippets) -> QueryHit:
+def _hit(document: tantivy.Document, score: float, snippets: Snippets) -> SearchHit:
     language = text_in(document, "language")
     snippet, highlights = snippets.of(text_in(document, "text"), language)
-    return QueryHit(
+    return SearchHit(
         url=text_in(document, "url"),
         title=text_in(document, "title"),
         host=text_in(document, "host"),
         language=language,
-        fetched_at=cast("datetime", document.get_first("at")),
+        fetched_at=time_in(document),
         score=float(score),
         snippet=snippet,
         highlights=highlights,
