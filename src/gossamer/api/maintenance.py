@@ -16,7 +16,7 @@ from gossamer.assembly.integrity import accept_loss
 from gossamer.config.gather import reopen
 from gossamer.engine.commit import ignore
 from gossamer.model.errors import ConfigError, Damage
-from gossamer.results.forget.forgetting import ForgetRequest, Result, count, forget
+from gossamer.results.forget.forgetting import ForgetPlan, ForgetRequest, count, forget
 from gossamer.results.verify.crawl import Verification
 from gossamer.world.clock import WallClock
 
@@ -87,7 +87,7 @@ def forget_of(
     whom: str = "",
     everything: bool = False,
     note: Callable[[str], None] = lambda _: None,
-) -> Result:
+) -> ForgetPlan:
     """Remove the pages that `pattern` means from all that a crawl that does not run keeps, and keep them out until
     `until` (ISO 8601; empty: for good). After an interruption, call it again with the same pattern to finish.
     `everything`: the pattern may mean all pages. `note` is called with the name of each step.

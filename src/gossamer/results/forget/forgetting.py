@@ -68,14 +68,6 @@ class ForgetPlan(msgspec.Struct):
     """Other files in the crawl's directory that may hold such pages."""
 
 
-class Result(msgspec.Struct, frozen=True):
-    """Result of forgetting."""
-
-    entry: ForgottenEntry
-    exports: tuple[str, ...] = ()
-    untouched: tuple[str, ...] = ()
-
-
 def count(config: Config, directory: Path, asked: ForgetRequest) -> dict[str, int]:
     """Return how many pages and rows would be forgotten; changes nothing. A crawl that runs is counted as of its last
     commit.
@@ -90,8 +82,9 @@ def count(config: Config, directory: Path, asked: ForgetRequest) -> dict[str, in
         return _count(config, directory, pages, asked)
 
 
-def forget(config: Config, directory: Path, asked: ForgetRequest, now: float, note: Note) -> Result:
-    """Remove pages from all that a crawl keeps, or finish what was interrupted; `now` is wall time.
+def forget(config: Config, directory: Path, asked: ForgetRequest, now: float, note: Note) -> ForgetPlan:
+    """Remove pages from all that a crawl keeps, or finish what was interrupted; return the plan, in which all is done.
+    `now` is wall time.
 
     Costs two passes over the WARC files, about 3 ms a MB of text each, one over tables and store, 2 µs a URL, and a
     copy of what changes.
@@ -107,10 +100,10 @@ def forget(config: Config, directory: Path, asked: ForgetRequest, now: float, no
             plan = _plan(config, directory, asked, now)
         except _NoneLeftError:
             entry = _prolong(config, directory, asked, now)
-            if not (config.archive.store or config.state.checkpoint_uri):
-                return Result(entry)
-            # A copy elsewhere may be older than the first removal: it is compared again.
             plan = ForgetPlan(asked.pattern, entry, now, _incarnations(config, directory), [EXPORTS_STEP])
+            if not (config.archive.store or config.state.checkpoint_uri):
+                return plan
+            # A copy elsewhere may be older than the first removal: it is compared again.
         _remove_unfinished_checkpoints(config, directory)
         steps = _ForgetSteps(config, directory, plan, note)
         for home in homes(directory, config.cluster.workers):
@@ -124,7 +117,7 @@ def forget(config: Config, directory: Path, asked: ForgetRequest, now: float, no
             steps.of_directory(checkpoint, copy)
         steps.elsewhere()
         _finish(config, directory, plan)
-    return Result(plan.entry, tuple(plan.exports), tuple(plan.untouched))
+    return plan
 
 
 class _ForgetSteps:

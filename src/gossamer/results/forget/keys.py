@@ -56,8 +56,6 @@ class Keys:
         """Partition and fingerprint of each page."""
         self._hosts_gone: set[bytes] = set()
         """Partition and digest of each host of which nothing stays."""
-        self.urls = 0
-        """Visited or queued, that were deleted."""
 
     def delete(self) -> None:
         """Delete all, in commits. Costs about 3 µs a URL of the crawl."""
@@ -77,7 +75,6 @@ class Keys:
             self._epochs.delete("page", key)
             self._relieve()
         self._epochs.close_at_once()
-        self.urls = len(self._gone)
 
     def _note(self, partition: bytes, address: str) -> None:
         url = self._namer.name(address)

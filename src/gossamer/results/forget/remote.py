@@ -41,24 +41,14 @@ class UploadedCopies:
         self._archive = ObjectStore(config.archive) if config.archive.store else None
         self._keeps_warc = config.archive.store_keep_warc
 
-    @contextmanager
-    def here(self, holdings: Holdings, entry: ManifestEntry) -> Iterator[Path]:
-        """Give a WARC file, brought here while the context lasts where it is in the store alone; one that was
-        rewritten meanwhile stays until it is sent.
-
-        Raises:
-            ConfigError: the store does not give it.
+    def bring(self, entry: ManifestEntry, path: Path) -> bool:
+        """Bring a file here from the store that has it; False if none is named. Raises ConfigError: the store does not
+        give it.
         """
-        path = holdings.path(entry.name)
-        brought = not path.exists()
         store = self._saved if entry.phase == Phase.SAVED else self._archive
-        if brought:
-            if store is None:
-                raise ConfigError(f"{path} is not here: copy it back, then repeat the command")
+        if store is not None:
             _wait_for(store.fetch(entry.name, path, entry.digest), store.url)
-        yield path
-        if brought and holdings.manifest[entry.name] == entry:
-            path.unlink()
+        return store is not None
 
     def send(self, holdings: Holdings) -> None:
         """Have `archive.store` hold each finished file as it is now, except those that only checkpoints have. Those
@@ -89,15 +79,16 @@ class UploadedCopies:
 
 @contextmanager
 def local_copy(copies: UploadedCopies | None, holdings: Holdings, entry: ManifestEntry) -> Iterator[Path]:
-    """Give a WARC file while the context lasts. Raises ConfigError: neither this machine nor a store has it."""
+    """Give a WARC file, brought here while the context lasts where it is in a store alone; one that was rewritten
+    meanwhile stays until it is sent. Raises ConfigError: it is neither here nor in an object store that is named.
+    """
     path = holdings.path(entry.name)
-    if path.exists():
-        yield path
-        return
-    if copies is None:
+    is_brought = not path.exists()
+    if is_brought and (copies is None or not copies.bring(entry, path)):
         raise ConfigError(f"{path} is not here: copy it back, then repeat the command")
-    with copies.here(holdings, entry) as fetched:
-        yield fetched
+    yield path
+    if is_brought and holdings.manifest[entry.name] == entry:
+        path.unlink()
 
 
 def replace_checkpoint(config: Config, holdings: Holdings, listed: bytes) -> bool:

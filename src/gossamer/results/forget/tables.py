@@ -244,9 +244,8 @@ def _take_place(folder: Path, aside: Path, names: list[str]) -> None:
     sync_directory(folder)
 
 
-def thin_logs(directory: Path, pages: ForgottenPages) -> int:
-    """Take lines that name forgotten pages out of the logs, and such names out of the slots; return how many lines."""
-    removed = 0
+def thin_logs(directory: Path, pages: ForgottenPages) -> None:
+    """Take lines that name forgotten pages out of the logs, and such names out of the slots."""
     for path in (directory / "state").rglob(slots.FILE):
         slots.erase_page(path.parent, lambda says: any(map(pages.has, _addresses(says.encode()))))
     for path in sorted((directory / "logs").rglob("*.log*")):
@@ -257,8 +256,6 @@ def thin_logs(directory: Path, pages: ForgottenPages) -> int:
         left = [line for line in lines if not any(map(pages.has, _addresses(line)))]
         if len(left) < len(lines):
             write_whole(path, b"".join(left))
-            removed += len(lines) - len(left)
-    return removed
 
 
 def _addresses(line: bytes) -> Iterator[str]:

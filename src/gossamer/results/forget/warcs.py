@@ -103,10 +103,10 @@ def save_payloads(
     options: ArchiveOptions,
     incarnation: int,
     at: float,
-    copies: UploadedCopies | None = None,
-) -> int:
+    copies: UploadedCopies | None,
+) -> None:
     """Rewrite the records that kept pages lose their payload with, into a file with the number `incarnation`, and
-    note where they are; return how many there are.
+    note where they are.
 
     Raises:
         DamagedError: a WARC file was damaged.
@@ -129,7 +129,6 @@ def save_payloads(
         holdings.take_incarnation(incarnation)
         holdings.replace(own, aside)
     write_whole(holdings.note_of("moves"), msgspec.json.encode(note))
-    return len(note.moves)
 
 
 def load_payloads(holdings: Holdings) -> SavedPayloads:
@@ -138,12 +137,11 @@ def load_payloads(holdings: Holdings) -> SavedPayloads:
     return msgspec.json.decode(note.read_bytes(), type=SavedPayloads) if note.exists() else SavedPayloads()
 
 
-def bury(holdings: Holdings, pages: ForgottenPages, at: float, copies: UploadedCopies | None = None) -> int:
-    """Rewrite each WARC file that has records to forget, with tombstones in their place; return how many records
-    these are. Reads all files; about 3 ms a MB of text, and a copy of those that change.
+def bury(holdings: Holdings, pages: ForgottenPages, at: float, copies: UploadedCopies | None) -> None:
+    """Rewrite each WARC file that has records to forget, with tombstones in their place. Reads all files; about 3 ms a
+    MB of text, and a copy of those that change.
     """
     moved = load_payloads(holdings).places
-    records = 0
     for entry in holdings.finals(WARCS):
         with local_copy(copies, holdings, entry) as path:
             holdings.sound(entry)
@@ -156,8 +154,6 @@ def bury(holdings: Holdings, pages: ForgottenPages, at: float, copies: UploadedC
                 aside = path.with_name(path.name + ASIDE)
                 _copy(path, aside, entry, gone, warc_date(at))
                 holdings.replace(entry.name, aside)
-                records += len(gone)
-    return records
 
 
 def tombstone(length: int, date: str, seed: str, *, zstd: bool) -> Iterator[bytes]:
