@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from gossamer.results.export.sorting import Sorter
 from gossamer.results.offline.choose import LISTED
@@ -247,8 +248,5 @@ class _Outs:
         self._writer = self._begin() if self._part < len(self._paths) else None
 
     def _begin(self) -> SegmentWriter:
-        about = SegmentInfo(
-            made_by=self._about.made_by, rules=self._about.rules, order=self._about.order,
-            part=self._part + 1, parts=len(self._paths),
-        )  # fmt: skip
+        about = replace(self._about, part=self._part + 1, parts=len(self._paths))
         return SegmentWriter(self._paths[self._part], about)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from gossamer.model.links import EMBED
 from gossamer.results.offline import kinds
 from gossamer.results.offline.gather import pages_of, place_of
-from gossamer.results.offline.records import Rows, heads, is_in
+from gossamer.results.offline.records import Rows, heads
 from gossamer.results.offline.seeds import Named
 from gossamer.results.offline.segment import Segment, values_of
 from gossamer.results.offline.steps import Build, StepRecords
@@ -114,7 +114,7 @@ def _choose(build: Build, links: Rows, known: Any, dtype: np.dtype[Any]) -> Any:
         chosen[name] = first[name]
     chosen["way"] = kinds.least(rows["way"], starts)
     chosen["listed"] = np.where((first["variant"] & 3) == kinds.AGAIN, np.minimum(first["site"], LISTED_MAX), 1)
-    new = ~is_in(chosen["fp"], known)
+    new = place_of(known, chosen["fp"]) < 0
     new[new] &= ~build.known.holds(chosen["fp"][new])
     chosen = chosen[new | ((chosen["variant"] & 3) == kinds.AGAIN)]
     if build.wish.in_links:

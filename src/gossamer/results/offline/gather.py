@@ -39,7 +39,7 @@ def gather_pages(build: Build) -> None:
     foreign = _foreign_ranges(build.inputs.pages)
     for start, batch in waiting.over_rows("pages", build.pages, columns):
         keys = _keys(build, batch["url"]) if _is_in(foreign, start) else decode(batch["key"])
-        prints = _prints(keys)
+        prints = prints_of(keys)
         link_types = decode(batch["link_type"])
         flags = _flags(build, batch, link_types)
         hops = _numbers(batch, "hops") if "hops" in columns else _is(link_types, "redirect").astype(np.int64)
@@ -60,8 +60,7 @@ def gather_origins(build: Build) -> None:
         urls = build.judge.namer.names(values_of(runs.values))
         rows = start + np.concatenate([[0], ends[:-1]]).astype(np.uint64)
         sites = _sites(urls) if build.sites_needed else 0
-        prints = np.array([url.fingerprint if url is not None else 0 for url in urls], np.uint64)
-        waiting["from"].add(len(urls), fp=prints, pos=rows, site=sites)
+        waiting["from"].add(len(urls), fp=named_prints(urls), pos=rows, site=sites)
 
 
 def join_ways(build: Build) -> None:
@@ -118,7 +117,7 @@ def gather_links(build: Build) -> None:
         build.count("links", batch.num_rows)
         chosen = np.flatnonzero(kept)
         variant = _variants(keys, texts, part)[chosen]
-        prints = _of_each(keys, _prints)[chosen]
+        prints = _of_each(keys, prints_of)[chosen]
         least_ways = kinds.way_of(depth, hops)[chosen]
         waiting["found"].add_rows(combine(_make_rows(prints, start + chosen, least_ways, variant, site[chosen])))
 
@@ -253,8 +252,14 @@ def _of_each(texts: pa.Array, find: Callable[[pa.Array], kinds.Column]) -> kinds
     return np.asarray(find(coded.dictionary)[coded.indices.to_numpy()])
 
 
-def _prints(texts: pa.Array) -> npt.NDArray[np.uint64]:
+def prints_of(texts: pa.Array) -> npt.NDArray[np.uint64]:
+    """Return the fingerprints of keys."""
     return np.fromiter(map(xxh3_64_intdigest, values_of(texts.cast(pa.binary()))), np.uint64, len(texts))
+
+
+def named_prints(urls: list[Url | None]) -> npt.NDArray[np.uint64]:
+    """Return the fingerprints of addresses; 0 for what has none."""
+    return np.array([url.fingerprint if url is not None else 0 for url in urls], np.uint64)
 
 
 def _keys(build: Build, texts: pa.Array) -> pa.Array:

@@ -23,12 +23,12 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.links import EMBED, FEED, SITEMAP
 from gossamer.results.export.source import RowSource
 from gossamer.results.export.work import writing_to
+from gossamer.results.offline.gather import named_prints, prints_of
 from gossamer.results.offline.inputs import find_inputs
 from gossamer.results.offline.segment import decode, values_of
 from gossamer.results.offline.steps import BASE_BYTES, Progress
 from gossamer.stages.frontier.priority import RANKS_FILE, RANKS_MAGIC
 from gossamer.url.name import Namer
-from gossamer.url.url import fingerprint
 from gossamer.world.files import publish
 
 NOT_COUNTED = (EMBED, SITEMAP, FEED, "canonical", "self", "hub")
@@ -198,7 +198,7 @@ class _Work:
         for _, batch in self._links.batches(0, ["from_url", "to_key"]):
             for column, of_keys in (("to_key", True), ("from_url", False)):
                 texts = decode(batch[column]).dictionary_encode().dictionary
-                prints = _prints(texts) if of_keys else self._fingerprints(texts)
+                prints = prints_of(texts) if of_keys else named_prints(self._namer.names(values_of(texts)))
                 for at in np.flatnonzero(np.isin(prints, wanted)):
                     names.setdefault(int(prints[at]), str(texts[int(at)]))
             if len(names) == len(wanted):
@@ -210,16 +210,11 @@ class _Work:
         kept = ~kinds & ~batch["nofollow"].fill_null(False).to_numpy(zero_copy_only=False)
         runs = pc.run_end_encode(decode(batch["from_url"]))
         ends = runs.run_ends.to_numpy()
-        sources = np.repeat(self._fingerprints(runs.values), np.diff(ends, prepend=0))
+        sources = np.repeat(named_prints(self._namer.names(values_of(runs.values))), np.diff(ends, prepend=0))
         keys = decode(batch["to_key"]).dictionary_encode()
-        targets = _prints(keys.dictionary)[keys.indices.to_numpy()]
+        targets = prints_of(keys.dictionary)[keys.indices.to_numpy()]
         kept &= (sources != targets) & (sources != 0)
         return np.column_stack([sources[kept], targets[kept]])
-
-    def _fingerprints(self, texts: pa.Array) -> Array:
-        """Return the fingerprints of addresses; 0 for what has none."""
-        urls = self._namer.names(values_of(texts))
-        return np.array([url.fingerprint if url is not None else 0 for url in urls], np.uint64)
 
     def _take_nodes(self, waiting: list[Array]) -> None:
         self.nodes = np.unique(np.concatenate([self.nodes, *waiting]))
@@ -234,10 +229,6 @@ def _chunks(path: Path, most: int) -> Iterator[Array]:
     with path.open("rb") as file:
         while len(chunk := np.fromfile(file, np.uint64, most)):
             yield chunk
-
-
-def _prints(texts: pa.Array) -> Array:
-    return np.array([fingerprint(text) for text in values_of(texts)], np.uint64)
 
 
 def _partial_path(path: Path) -> Path:

@@ -191,11 +191,3 @@ def heads(*columns: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
     differs = np.ones(len(columns[0]), bool)
     differs[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
     return np.flatnonzero(differs)
-
-
-def is_in(values: npt.NDArray[Any], listed: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Say for each value whether it is listed; `listed` is sorted."""
-    if not len(listed):
-        return np.zeros(len(values), bool)
-    at = np.minimum(np.searchsorted(listed, values), len(listed) - 1)
-    return np.asarray(listed[at] == values)

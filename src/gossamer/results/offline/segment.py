@@ -320,7 +320,7 @@ def table_of(links: list[Link], levels: list[int], listed: list[int]) -> pa.Tabl
         "site": [url.site for url in urls],
         "host": [url.host for url in urls],
         "url": [url.text for url in urls],
-        "key": [url.key for url in urls],
+        "key": [None if url.key == url.text else url.key for url in urls],
         "fingerprint": [url.fingerprint for url in urls],
         "level": levels,
         "depth": [link.depth for link in links],

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from gossamer.model.links import EMBED, Link
 from gossamer.results.offline.kinds import EMBEDDED, choice_kind, depth_of, hops_of
 from gossamer.results.offline.records import CELLS, Rows, spans
 from gossamer.results.offline.seeds import Named
-from gossamer.results.offline.segment import BATCH_ROWS, SCHEMA, Segment, values_of
+from gossamer.results.offline.segment import BATCH_ROWS, SCHEMA, Segment, table_of, values_of
 from gossamer.results.offline.steps import Build
 from gossamer.url.site import PARTITIONS
 from gossamer.world.files import publish
@@ -90,27 +90,10 @@ def _judge(build: Build, rows: Rows, texts: Texts) -> pa.Table:
                 links.append(link)
                 kept.append(place)
     rows = rows[np.array(kept, np.intp)]
-    # As numbers first and text last: the Python objects of a row are freed here.
-    urls = [link.url for link in links]
-    values: dict[str, Any] = {
-        "partition": [url.partition for url in urls],
-        "site": [url.site for url in urls],
-        "host": [url.host for url in urls],
-        "url": [url.text for url in urls],
-        "key": [None if url.key == url.text else url.key for url in urls],
-        "fingerprint": rows["fp"],
-        "level": _levels(build, links, rows, level),
-        "depth": depths[kept].astype(np.int32),
-        "hops": hops[kept].astype(np.int32),
-        "link_type": [link.link_type for link in links],
-        "referrer": [link.referrer for link in links],
-        "listed": rows["listed"],
-        "seed": [link.seed for link in links],
-        "sites": rows["sites"],
-        "several": rows["several"].astype(bool),
-        "row": rows["pos"],
-    }
-    return pa.table([pa.array(values[one.name], one.type) for one in ROWS], schema=ROWS)
+    # The Python objects of a row are freed here.
+    table = table_of(links, _levels(build, links, rows, level), rows["listed"].tolist())
+    more = (rows["sites"], rows["several"].astype(bool), rows["pos"])
+    return pa.table([*table.columns, *map(pa.array, more)], schema=ROWS)
 
 
 def _levels(build: Build, links: list[Link], rows: Rows, level: Callable[[Link], int]) -> list[int]:
