@@ -51,7 +51,7 @@ def test_differences_name_each_kind() -> None:
 @pytest.mark.parametrize("scope", ["host", "domain", "any"])
 def test_scope_bounds_the_hosts(scope: str) -> None:
     web = Web(TINY)
-    names = {url.split("/")[2].partition(":")[0] for url in Truth(web).outcomes(web.seeds, scope)}
+    names = {url.split("/")[2].partition(":")[0] for url in Truth(web).walk(web.seeds, scope).pages}
     sites = {host.site for host in web.hosts if host.name in names}
     match scope:
         case "host":
@@ -66,12 +66,12 @@ def test_scope_bounds_the_hosts(scope: str) -> None:
 def test_prefix_scope_and_depth_bound_the_pages() -> None:
     web = Web(TINY)
     seed = web.url(web.hosts[0], 1)
-    found = Truth(web).outcomes((seed,), "prefix")
+    found = Truth(web).walk((seed,), "prefix").pages
     assert found
     assert all(url.startswith(seed[: seed.rindex("/") + 1]) for url in found)
-    near = Truth(web).outcomes(web.seeds, depth_max=1)
+    near = Truth(web).walk(web.seeds, depth_max=1).pages
     assert max(expected.depth for expected in near.values()) == 1
-    assert len(near) < len(Truth(web).outcomes(web.seeds))
+    assert len(near) < len(Truth(web).walk(web.seeds).pages)
 
 
 def test_hops_bound_a_chain_of_redirects() -> None:
@@ -85,7 +85,7 @@ def test_hops_bound_a_chain_of_redirects() -> None:
 
 def test_every_page_of_a_plain_web_is_reached_and_fetched() -> None:
     web = Web(SimwebOptions.plain(hosts=30, pages=600, port=8480))
-    found = Truth(web).outcomes(web.seeds)
+    found = Truth(web).walk(web.seeds).pages
     ordinary = {web.url(host, number) for host in web.hosts for number in range(host.pages)}
     assert ordinary <= set(found)
     assert {expected.outcome for expected in found.values()} == {"fetched"}
@@ -95,7 +95,7 @@ def test_traps_are_in_no_truth() -> None:
     web = Web(replace(TINY, traps=True))
     shown = {name for host in web.hosts for name in host.behaviors}
     assert set(KINDS) <= shown
-    pages = Truth(web).outcomes(web.seeds)
+    pages = Truth(web).walk(web.seeds).pages
     assert not any(web.is_trap(url) for url in pages)
     good = [url for url in pages if "/good/" in url]
     assert len(good) >= GOOD_PAGES

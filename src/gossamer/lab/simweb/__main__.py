@@ -39,7 +39,7 @@ def tell(served: Served) -> None:
     """Print the one line of JSON that says where the web is."""
     web = served.web
     facts = {
-        "port": served.port,
+        "port": web.options.port,
         "dns": f"127.0.0.1:{served.dns_port}",
         "seeds": web.seeds,
         "hosts": len(web.hosts),

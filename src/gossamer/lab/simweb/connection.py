@@ -12,7 +12,7 @@ from isal import isal_zlib
 from gossamer.lab.simweb.log import FLUSH_S, Logged, RequestLog
 from gossamer.lab.simweb.sheet import TEXT, ServedAnswer
 from gossamer.lab.simweb.web import Web
-from gossamer.lab.simweb.wire import FLOODS, Bad, Flood, WireRequest, head, http_date, read_request
+from gossamer.lab.simweb.wire import FLOODS, Flood, WireRequest, head, http_date, read_request
 from gossamer.world.clock import Clock
 
 STALL_S_MAX = 600.0
@@ -109,9 +109,9 @@ class ServedConnection(asyncio.Protocol):
             self._nth += 1
             self._sent = self._status = 0
             self._retry_at = 0.0
-            if isinstance(asked, Bad):
+            if isinstance(asked, int):
                 self._asked = NO_REQUEST
-                self._begin(ServedAnswer(asked.status, TEXT, b"bad request\n"))
+                self._begin(ServedAnswer(asked, TEXT, b"bad request\n"))
                 return
             self._buffer = self._buffer[asked.head_bytes :]
             self._asked = asked

@@ -123,7 +123,6 @@ class Served(msgspec.Struct, frozen=True):
     """Where a running web can be reached."""
 
     web: Web
-    port: int
     dns_port: int
     """UDP, on 127.0.0.1."""
 
@@ -150,7 +149,7 @@ async def serving(options: SimwebOptions, log: Path | None = None) -> AsyncItera
             lambda: Answerer(web.address, web.ttl_s), local_addr=(DNS_ADDRESS, 0)
         )
         try:
-            yield Served(web, web.options.port, resolver.get_extra_info("sockname")[1])
+            yield Served(web, resolver.get_extra_info("sockname")[1])
         finally:
             resolver.close()
             for server in servers:

@@ -37,23 +37,19 @@ class WireRequest(msgspec.Struct, frozen=True, gc=False):
     """If-Modified-Since, as sent."""
 
 
-class Bad(msgspec.Struct, frozen=True, gc=False):
-    """No request that this server takes: it says so and closes."""
-
-    status: int
-
-
-def read_request(data: bytes) -> WireRequest | Bad | None:
-    """Return the request that `data` begins with, or None when there is more to come. About 4 µs."""
+def read_request(data: bytes) -> WireRequest | int | None:
+    """Return the request that `data` begins with, or the status of the refusal of one that this server does not take,
+    or None when there is more to come. About 4 µs.
+    """
     end = data.find(_END)
     if end < 0:
-        return Bad(431) if len(data) > HEAD_BYTES_MAX else None
+        return 431 if len(data) > HEAD_BYTES_MAX else None
     words = data[: data.find(b"\r\n")].split(b" ")
     if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
-        return Bad(400)
+        return 400
     fields = {name.lower(): value for name, value in _FIELDS.findall(data[: end + 2])}
     if fields.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in fields:
-        return Bad(413)
+        return 413
     host = fields.get(b"host", b"").decode("latin-1")
     path = words[1].decode("latin-1")
     if not path.startswith("/"):
