@@ -83,8 +83,7 @@ def _synthetic_values(preset: str, given: Values) -> Values:
 
 def explicit_keys(values: Mapping[str, object], sets: Iterable[str]) -> frozenset[str]:
     """Return the dotted keys that an operator gave."""
-    named = {text.partition("=")[0].strip() for text in sets}
-    return frozenset(named | {key for key, value in values.items() if value is not None})
+    return frozenset(_put_together(values, sets))
 
 
 def settable_keys(options: type[Section] = SimulateOptions) -> list[str]:

@@ -104,11 +104,10 @@ def crawl(web: ChangingWeb, options: RevisitOptions, policy: RevisitPolicy, dire
         return shard.run()
 
 
-def measure(web: ChangingWeb, visits: list[list[float]], begin_days: float, end_days: float | None = None) -> Watched:
-    """Return how fresh copies were in a time, exactly, by the instants of changes and visits."""
-    end_days = web.options.days if end_days is None else end_days
+def measure(web: ChangingWeb, visits: list[list[float]], begin_days: float) -> Watched:
+    """Return how fresh copies were from a day on, exactly, by the instants of changes and visits."""
     begin = BEGUN_AT + begin_days * DAY_S
-    end = BEGUN_AT + end_days * DAY_S
+    end = BEGUN_AT + web.options.days * DAY_S
     fresh = aged = made = 0.0
     for page, instants in enumerate(visits):
         share, age = _fresh_share(web.changes[page], np.asarray(instants), begin, end)
