@@ -106,10 +106,7 @@ class Chain:
 
     def explain(self, link: Link) -> str:
         """Return what `reason` returns, uncounted, for explanations."""
-        for rejects, name in self._steps:
-            if rejects(link):
-                return name
-        return ""
+        return next((name for rejects, name in self._steps if rejects(link)), "")
 
     def rejects_resource(self, link: Link) -> str:
         """Return the name of the filter that rejects a resource of a page, uncounted: only its address is judged."""
