@@ -58,7 +58,7 @@ async def commits(ring: Ring, made: DiskMergeUrlSeen) -> None:
         if made._working is not None:
             made._working.result()
     await ring.committer.commit()
-    assert made.memory["front"] == 0
+    assert not any(made._front)
 
 
 def anchors(paths: Sequence[str]) -> list[Link]:

@@ -44,7 +44,7 @@ def test_it_is_a_filter_and_seeds_need_not_pass() -> None:
 def test_memory_is_eight_bytes_a_site_and_verdicts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whitelist_module, "VERDICTS_MAX", 8)
     listed = Whitelist(f"site{n}.example" for n in range(2_000))
-    assert listed.bytes == 8 * 2_000
+    assert len(listed) * listed._fingerprints.itemsize == 8 * 2_000
     for n in range(4_000):
         assert listed.covers(named(f"http://x.site{n}.example/")) == (n < 2_000)
     assert len(listed._verdicts) <= 8

@@ -32,19 +32,19 @@ def test_memory_is_bounded_while_it_grows(tmp_path: Path) -> None:
         assert opened.offer([numbered(number) for number in range(start, start + epoch)]) == [NEW] * epoch
         opened.offer([numbered(number) for number in range(0, start, 97)])
         opened.commit()
-        held = seen.memory
         most = FRONT_SPAN_MAX * SMALL.front_urls_max + epoch
-        assert held["front"] <= most
-        assert held["frozen"] <= most
-        assert held["popular"] <= SMALL.popular_urls_max
-    assert seen.memory["runs"] <= 5 * GROUPS, "a few a group, as the ratio of their sizes promises"
-    assert seen.memory["index_bytes"] < 3 * 30_000
+        assert sum(map(len, seen._front)) <= most
+        assert sum(map(len, seen._frozen)) <= most
+        assert len(seen._popular) <= SMALL.popular_urls_max
+    runs = [run for of_group in seen._runs for run in of_group]
+    assert len(runs) <= 5 * GROUPS, "a few a group, as the ratio of their sizes promises"
+    assert 8 * sum(len(run._firsts) + len(run.words) for run in runs) < 3 * 30_000
     assert set(opened.offer([numbered(number) for number in range(30_000)])) == {KNOWN}
     while seen._working is not None:
         opened.wait()
         opened.commit()
     files = list((tmp_path / FOLDER).iterdir())
-    assert len(files) == seen.memory["runs"], "what was merged is gone"
+    assert len(files) == sum(map(len, seen._runs)), "what was merged is gone"
     assert sum(path.stat().st_size for path in files) < 13 * 30_000 + 4096 * len(files)
     opened.crash()
 
@@ -58,7 +58,7 @@ def test_the_newest_of_several_files_has_the_way(tmp_path: Path) -> None:
         opened.commit()
         opened.wait()
         opened.commit()
-    assert seen_of(opened).memory["runs"] == 2 * GROUPS
+    assert sum(map(len, seen_of(opened)._runs)) == 2 * GROUPS
     for _ in range(2):
         assert {opened.seen.way(url) for url in nearer} == {(4, 0)}
         assert set(opened.offer(nearer, 6)) == {KNOWN}
@@ -95,7 +95,7 @@ def test_a_shorter_way_wins_over_one_in_files_and_in_the_popular_cache(tmp_path:
     opened.commit()
     opened.wait()
     opened.commit()
-    assert seen_of(opened).memory["front"] == 0
+    assert not any(seen_of(opened)._front)
     for depth, hops, answer in [(9, 4, KNOWN), (8, 7, SHORTER), (8, 4, KNOWN), (9, 3, SHORTER), (8, 3, KNOWN)]:
         assert set(opened.offer(urls, depth, hops)) == {answer}
     opened.commit()

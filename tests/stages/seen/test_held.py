@@ -73,7 +73,7 @@ def in_files(directory: Path, options: SeenOptions, depth: int = 5) -> Opened:
         opened.commit()
         opened.wait()
     opened.commit()
-    assert seen_of(opened).memory["front"] == 0
+    assert not any(seen_of(opened)._front)
     return opened
 
 

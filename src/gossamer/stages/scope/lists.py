@@ -119,11 +119,6 @@ class Whitelist:
     def __len__(self) -> int:
         return len(self._fingerprints)
 
-    @property
-    def bytes(self) -> int:
-        """Memory of the list."""
-        return len(self._fingerprints) * self._fingerprints.itemsize
-
     def covers(self, url: Url) -> bool:
         """Say whether a URL's site is listed."""
         known = self._verdicts.get(url.site)

@@ -126,17 +126,6 @@ class BloomUrlSeen:
         if self._saving is None and self._logged[longest] * GROUPS >= self._options.log_urls_max:
             self._save(longest)
 
-    @property
-    def memory(self) -> dict[str, int]:
-        """Memory in use: `filters`, their `filter_bytes` and `urls`, and URLs `logged` since they were saved."""
-        filters = [one for chain in self._chains for one in chain]
-        return {
-            "filters": len(filters),
-            "filter_bytes": sum(one.bits.size_in_bits // 8 for one in filters),
-            "urls": sum(one.urls for one in filters),
-            "logged": sum(self._logged),
-        }
-
     def close(self) -> None:
         """Wait for files that are being written, which are not used."""
         self._thread.shutdown(wait=True)

@@ -241,19 +241,6 @@ class DiskMergeUrlSeen:
             runs = [list(of_group) for of_group in self._runs]
             self._working = self._thread.submit(self._work, self._frozen, batch, runs, self._serial)
 
-    @property
-    def memory(self) -> dict[str, int]:
-        """Memory: held `links`, URLs in `popular`, `front` and `frozen`, number of `runs`, index and filter bytes."""
-        return {
-            "links": len(self._held),
-            "popular": len(self._popular),
-            "front": sum(map(len, self._front)),
-            "frozen": sum(map(len, self._frozen)),
-            "runs": sum(map(len, self._runs)),
-            "filter_bytes": self._filter.bytes if self._filter is not None else 0,
-            "index_bytes": sum(run.index_bytes for of_group in self._runs for run in of_group),
-        }
-
     def close(self) -> None:
         """Wait for a running merge, whose result is dropped, and close the files."""
         self._thread.shutdown(wait=True)

@@ -80,11 +80,6 @@ class FingerprintRun:
         self._firsts = _numbers(index[: 8 * blocks])
         self.words = _numbers(index[8 * blocks :])
 
-    @property
-    def index_bytes(self) -> int:
-        """Memory of the index and the filter."""
-        return 8 * (len(self._firsts) + len(self.words))
-
     def may_hold(self, fingerprint: int, mask: int) -> bool:
         """Say whether a fingerprint may be in the run; False is certain. 0.15 µs."""
         word: int = self.words[(fingerprint >> 32) * self.word_count >> 32]
@@ -335,11 +330,6 @@ class UrlFilter:
             self._extend(self._urls)
         mark(self._words, fingerprints)
         self._urls += len(fingerprints)
-
-    @property
-    def bytes(self) -> int:
-        """Memory of the filter."""
-        return sum(8 * count for _, count in self._parts)
 
     def _extend(self, urls: int) -> None:
         self._urls_max = self._urls + urls
