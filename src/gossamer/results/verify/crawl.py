@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import msgspec
@@ -98,17 +98,17 @@ class Verification:
         path = self._directory / PARTITIONS
         workers = config.cluster.workers
         remedy = "put a sound copy in its place, or restore a checkpoint (docs/how-to/checkpoints.md)"
-        affects = "which shard has which URLs"
+        what = ""
         try:
             found = map_in(self._directory)
+            if found is None and workers > 1 and (path.parent / "shard-0").exists():
+                what = "is missing"
+            if found is not None and found.shards != workers:
+                what = f"is of {found.shards} shards, the crawl has {workers}"
         except ConfigError as error:
-            yield self._damage(PARTITIONS, "partitions", f"cannot be read ({error})", affects, remedy)
-            return
-        if found is None and workers > 1 and (path.parent / "shard-0").exists():
-            yield self._damage(PARTITIONS, "partitions", "is missing", affects, remedy)
-        if found is not None and found.shards != workers:
-            what = f"is of {found.shards} shards, the crawl has {workers}"
-            yield self._damage(PARTITIONS, "partitions", what, affects, remedy)
+            what = f"cannot be read ({error})"
+        if what:
+            yield self._damage(PARTITIONS, "partitions", what, "which shard has which URLs", remedy)
 
     def _shard(self, config: Config, home: Home, manifests: Manifests) -> Iterator[Damage]:
         place = str(home.store.relative_to(self._directory))
@@ -119,29 +119,22 @@ class Verification:
                 yield self._store_damage(home, place, "is missing or lacks its file CURRENT")
             return
         try:
-            store = self._open_store(config, home)
+            with closing(self._open_store(config, home)) as store:
+                if not self.looked.running and (lacking := integrity.missing_commits(home, store)):
+                    yield self._store_damage(home, place, lacking)
+                    return
+                manifest = integrity.manifest_of(store)
+                if self._deep:
+                    store.check()
         except DamagedStoreError as error:
             yield self._store_damage(home, place, f"cannot be read ({integrity.fault_of(home, error)})")
             return
-        try:
-            if not self.looked.running and (lacking := integrity.missing_commits(home, store)):
-                yield self._store_damage(home, place, lacking)
-                return
-            manifest = integrity.manifest_of(store)
-            if self._deep:
-                store.check()
-        except DamagedStoreError as error:
-            yield self._store_damage(home, place, f"cannot be read ({integrity.fault_of(home, error)})")
-            return
-        finally:
-            store.close()
         self.looked.files += 1
         manifests.append((home, manifest))
         found = integrity.losses(config, home, manifest)
         if found and self.looked.running:  # A file may have been renamed or removed meanwhile: check again.
-            store = self._open_store(config, home)
-            still = integrity.losses(config, home, integrity.manifest_of(store))
-            store.close()
+            with closing(self._open_store(config, home)) as store:
+                still = integrity.losses(config, home, integrity.manifest_of(store))
             found = [damage for damage in found if damage in still]
         yield from found
         yield from self._contacts(home)
