@@ -308,8 +308,7 @@ def simulate(options: SimulateOptions, progress: Progress | None = None, directo
         tempfile.TemporaryDirectory(prefix="gossamer-simulate-", dir=directory) as folder,
         closing(Simulation(options, Path(folder))) as simulation,
     ):
-        simulation.run(progress)
-        return simulation.result()
+        return simulation.run(progress)
 
 
 def scale_of(options: SimulateOptions) -> tuple[int, int]:
@@ -371,7 +370,6 @@ class Simulation:
         self._events = Events(STARTS_AT)
         self._samples = Samples()
         self._milestones = Milestones()
-        self._ended: Ended = "finished"
         self._shards: list[SimulatedShard] = []
         shared = Shared(
             options, self._web, self._events, self._send, lambda now: self._milestones.count_page(now - STARTS_AT)
@@ -382,8 +380,8 @@ class Simulation:
             )
             self._shards.append(SimulatedShard(number, self._scale, components, shared))
 
-    def run(self, progress: Progress | None = None) -> None:
-        """Let time pass until the pages are fetched, no URL is left, or the time is over."""
+    def run(self, progress: Progress | None) -> Simulated:
+        """Let time pass until the pages are fetched, no URL is left, or the time is over, and return how it went."""
         options = self._options
         events = self._events
         samples = self._samples
@@ -400,18 +398,14 @@ class Simulation:
                 if progress is not None:
                     progress(self._milestones.pages / whole)
             events.step()
+        ended: Ended = "finished"
         if self._milestones.pages >= wanted:
-            self._ended = "pages"
+            ended = "pages"
         elif events:
-            self._ended = "time"
+            ended = "time"
             events.now = ends_at
         samples.taken.append(self._sample(events.now - STARTS_AT))
-
-    def result(self) -> Simulated:
-        """Return how it went."""
-        return result_of(
-            self._options, self._samples.taken, self._ended, self._scale, len(self._shards), self._milestones,
-        )  # fmt: skip
+        return result_of(options, samples.taken, ended, self._scale, len(self._shards), self._milestones)
 
     def close(self) -> None:
         """Close the stores."""
