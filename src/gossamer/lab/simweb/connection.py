@@ -163,7 +163,8 @@ class ServedConnection(asyncio.Protocol):
                 self._write(ALERT)
                 self._break_off()
             case flood:
-                self._flood(FLOODS[flood], begin=True)
+                self._write(FLOODS[flood].beginning)
+                self._flood(FLOODS[flood])
 
     def _send_whole(self, answer: ServedAnswer) -> None:
         asked = self._asked
@@ -220,9 +221,7 @@ class ServedConnection(asyncio.Protocol):
             self._write(b".")
         self._timer = self._loop.call_later(self._server.drip_s, self._drip)
 
-    def _flood(self, flood: Flood, *, begin: bool = False) -> None:
-        if begin:
-            self._write(flood.beginning)
+    def _flood(self, flood: Flood) -> None:
         if not self._paused:
             self._write(flood.again)
         self._timer = self._loop.call_later(flood.pause_s, self._flood, flood)

@@ -259,10 +259,8 @@ def _robots_known_at(mine: list[Logged], host: WebHost, web: Web, by_host: dict[
 
 
 def _repeats(mine: list[Logged], web: Web, host: WebHost) -> list[Violation]:
-    last = {one.path: one for one in mine}
-    counts = Counter(one.path for one in mine)
-    again = ((path, count) for path, count in counts.items() if count > 1 and web.once(host, path))
-    return [_violation("repeated", last[path], 1, count) for path, count in again]
+    last = {web.front(host) + one.path.removeprefix("/"): one for one in mine}
+    return [_violation("repeated", last[url], 1, count) for url, count in repeats(mine, web).items()]
 
 
 def _violation(kind: str, one: Logged, needed_s: float = 0.0, actual_s: float = 0.0) -> Violation:

@@ -47,14 +47,12 @@ class Answerer(asyncio.DatagramProtocol):
         self._address = address
         self._ttl_s = ttl_s
         self._transport: asyncio.DatagramTransport | None = None
-        self.queries = 0
 
     def connection_made(self, transport: asyncio.DatagramTransport) -> None:  # type: ignore[override]
         self._transport = transport
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
         reply = answer(data, self._address, self._ttl_s)
-        self.queries += 1
         if reply is not None and self._transport is not None:
             self._transport.sendto(reply, addr)
 

@@ -44,20 +44,16 @@ def bodies(place: PagePlace) -> dict[str, Made]:
     """Return content codings right and broken, framings, and too many bytes; a page that was read has its own link."""
     found: dict[str, Made] = {}
     for name, coding, encode in CODINGS:
-        sheet = _proving(place, name)
+        sheet = Sheet(place, name).anchors([f"proof-{name}.html"])
         found[name] = sheet.page_of_bytes(encode(sheet.html().encode()), headers=(("Content-Encoding", coding),))
     framings: tuple[tuple[Manner, str], ...] = (("chunked", "chunked"), ("until_close", "until-close"))
     for manner, name in framings:
-        sheet = _proving(place, name)
+        sheet = Sheet(place, name).anchors([f"proof-{name}.html"])
         found[name] = Made((ServedAnswer(200, HTML, sheet.html().encode(), manner),), sheet.marks)
     # The text of each depends on what it is the proof of.
     proofs = {f"proof-{name}.html": place.leaf(f"proof-{place.path(name)}") for name in found}
     found |= _bad(place)
     return found | proofs | place.index("Bodies", found)
-
-
-def _proving(place: PagePlace, name: str) -> Sheet:
-    return Sheet(place, name).anchors([f"proof-{name}.html"])
 
 
 def _bad(place: PagePlace) -> dict[str, Made]:
@@ -221,17 +217,13 @@ def hostile(place: PagePlace) -> dict[str, Made]:
         "comments": "<!-->" * COMMENTS,
     }
     many = [f"many/{number}.html" for number in range(MANY_PAGES)]
-    found = {name: _proof_sheet(place, name).tag(html).page() for name, html in costly.items()}
+    found = {name: Sheet(place, name).anchors([f"{name}.html"]).tag(html).page() for name, html in costly.items()}
     links = "".join(f'<a href="{many[number % MANY_PAGES]}#{number}">.</a>' for number in range(MANY_LINKS))
-    found["links"] = _proof_sheet(place, "links").anchors(many).tag(links).page()
+    found["links"] = Sheet(place, "links").anchors(["links.html", *many]).tag(links).page()
     proofs = place.leaves([f"{name}.html" for name in found])
     bomb: Headers = (("Content-Type", "text/html"), ("Content-Encoding", "gzip"))
     found["bomb"] = Made((ServedAnswer(200, bomb, _zeros()),), also=("too_large", "protocol_error"))
     return found | proofs | place.leaves(many) | place.index("Hostile", found)
-
-
-def _proof_sheet(place: PagePlace, name: str) -> Sheet:
-    return Sheet(place, name).anchors([f"{name}.html"])
 
 
 @lru_cache(maxsize=1)

@@ -55,7 +55,8 @@ def redirects(place: PagePlace) -> dict[str, Made]:
         "permanent": _redirect(308, "./kept.html", url("kept.html")),
         "loop-a": _redirect(302, path("loop-b"), url("loop-b")),
         "loop-b": _redirect(302, path("loop-a"), url("loop-a")),
-        "itself": _itself(place),
+        # Its target has its own key: the hops of one entry, until the limit ends them.
+        "itself": _redirect(302, path("itself"), url("itself"), ("http_error", "protocol_error"), once=False),
         "away": _redirect(301, front, front),
         "nowhere": _astray(url("nowhere")),
         "mail": _astray("mailto:nobody@example.org", ("Location", "mailto:nobody@example.org")),
@@ -70,15 +71,9 @@ def redirects(place: PagePlace) -> dict[str, Made]:
     return found | {"": sheet.anchor(path("%7Etilde"), url("%7Etilde"), key=url("~tilde")).page()}
 
 
-def _redirect(status: int, location: str, to: str, also: tuple[str, ...] = ()) -> Made:
+def _redirect(status: int, location: str, to: str, also: tuple[str, ...] = (), *, once: bool = True) -> Made:
     answer = ServedAnswer(status, (*HTML, ("Location", location)), b"<p>It is elsewhere.\n")
-    return Made((answer,), (Mark(to, "redirect"),), also)
-
-
-def _itself(place: PagePlace) -> Made:
-    # Its target has its own key: the hops of one entry, until the limit ends them.
-    made = _redirect(302, place.path("itself"), place.url("itself"), ("http_error", "protocol_error"))
-    return Made(made.answers, made.marks, made.also, once=False)
+    return Made((answer,), (Mark(to, "redirect"),), also, once)
 
 
 def _astray(url: str, *headers: tuple[str, str]) -> Made:
