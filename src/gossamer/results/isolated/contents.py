@@ -54,8 +54,8 @@ class ContentAnswer(msgspec.Struct, array_like=True, frozen=True):
 
     found: list[Any] = []
     """For each page the fields of a `MarkdownPage` or `PageText`; None where there is none."""
-    config_error: str = ""
-    damaged: str = ""
+    error: str = ""
+    is_damage: bool = False
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -161,10 +161,8 @@ def _read_answer(process: subprocess.Popen[bytes], question: ContentQuestion) ->
             f"a process died of one of the {len(question.pages)} pages from {question.pages[0].url} on; nothing was "
             "made: leave the page out with --where, such as \"url <> '...'\""
         )
-    if answer.config_error:
-        raise ConfigError(answer.config_error)
-    if answer.damaged:
-        raise DamagedError(answer.damaged)
+    if answer.error:
+        raise (DamagedError if answer.is_damage else ConfigError)(answer.error)
     yield from answer.found
 
 
@@ -199,9 +197,7 @@ def answer_contents(source: BinaryIO, sink: BinaryIO) -> None:
             means = known[key] = export_means(reopen(Path(question.config_file)), markdown=key[1])
         try:
             return _encode(ContentAnswer(list(_find(means, question))))
-        except ConfigError as error:
-            return _encode(ContentAnswer(config_error=str(error)))
-        except DamagedError as error:
-            return _encode(ContentAnswer(damaged=str(error)))
+        except (ConfigError, DamagedError) as error:
+            return _encode(ContentAnswer(error=str(error), is_damage=isinstance(error, DamagedError)))
 
     answer_frames(source, sink, answer, CPU_S_MAX, MEMORY_BYTES_MAX)

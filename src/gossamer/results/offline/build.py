@@ -108,10 +108,8 @@ def build(
     with ExitStack() as stack:
         known = stack.enter_context(KnownUrls(order.known, rules, order.false_positive_rate))
         done = _find_build(targets, about)
-        if done is not None:
-            if order.target.with_name(order.target.name + ".part").exists():  # It was killed at the very end.
-                with BuildFolder(order.target, order.words()) as left:
-                    left.close()
+        # Where its folder is left over, it was killed at the very end.
+        if done is not None and not order.target.with_name(order.target.name + ".part").exists():
             return done
         work = stack.enter_context(BuildFolder(order.target, order.words()))
         _publish(work)
@@ -248,12 +246,10 @@ def _find_build(targets: Sequence[Path], about: SegmentInfo) -> SegmentBuilt | N
 
 def _config_of(order: SegmentOrder) -> Config:
     """Return the configuration: the one that is named, or that of the first crawl, with the options on top."""
-    if order.config is not None:
-        return configure(order.config, options=order.options, sets=order.sets)
-    for place in order.places:
+    for place in order.places if order.config is None else ():
         if (place / "crawl.toml").exists():
             return reopen(place / "crawl.toml", options=order.options, sets=order.sets)
-    return configure(None, options=order.options, sets=order.sets)
+    return configure(order.config, options=order.options, sets=order.sets)
 
 
 def _seeds_of(order: SegmentOrder, config: Config, namer: Namer) -> Iterator[Named]:
