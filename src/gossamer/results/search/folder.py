@@ -151,11 +151,9 @@ def faults(folder: Path, *, deep: bool) -> Iterator[tuple[Path, str]]:
     path = folder / SUMS
     try:
         recorded = msgspec.json.decode(path.read_bytes(), type=dict[str, Sums])
-    except FileNotFoundError:
-        yield from _segment_faults(folder, deep=deep)
-        return
-    except msgspec.MsgspecError as error:
-        yield path, f"cannot be read ({error})"
+    except (FileNotFoundError, msgspec.MsgspecError) as error:
+        if isinstance(error, msgspec.MsgspecError):
+            yield path, f"cannot be read ({error})"
         yield from _segment_faults(folder, deep=deep)
         return
     for name, sums in recorded.items():
