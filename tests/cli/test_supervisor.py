@@ -277,7 +277,9 @@ def wait_until(is_so: Callable[[], bool]) -> None:
 @pytest.mark.parametrize("shell", [True, False], ids=["of a shell", "of no shell"])
 def test_ctrl_z_stops_the_child_too(tmp_path: Path, *, shell: bool) -> None:
     code = (
-        "import sys; from tests.cli.test_supervisor import COUNTING, Watched; watched = Watched(COUNTING)\n"
+        "import signal, sys; from tests.cli.test_supervisor import COUNTING, Watched; watched = Watched(COUNTING)\n"
+        # A program that a script has put into the background ignores them.
+        "for number in (signal.SIGQUIT, signal.SIGTSTP): signal.signal(number, signal.SIG_DFL)\n"
         "watched.arguments = [sys.argv[1], '2']; sys.exit(watched.run())"
     )
     ready = tmp_path / "ready"
