@@ -115,7 +115,7 @@ def require_shapes(made: object, name: str, key: str, port: type, methods: Itera
 
 
 def _takes(method: object, parameters: Sequence[str]) -> bool:
-    """Say whether a method takes these arguments by place. A native method may have no signature."""
+    """Return whether a method takes these arguments by place. A native method may have no signature."""
     if not callable(method):
         return False
     try:

@@ -124,19 +124,19 @@ class VisitMiddleware:
         return None
 
     def is_page(self, page: ExaminedPage) -> bool:
-        """Say whether a document is the page that was requested. Pure."""
+        """Return whether a document is the page that was requested. Pure."""
         return True
 
     def may_repeat(self, url: Url) -> bool:
-        """Say whether the request for a URL may be sent again after a failure."""
+        """Return whether the request for a URL may be sent again after a failure."""
         return True
 
     def leads_on(self, url: Url, reply: Reply) -> bool:
-        """Say whether the redirect of a URL is followed."""
+        """Return whether the redirect of a URL is followed."""
         return True
 
     def bounces(self, url: Url, outcome: str, now: float) -> bool:
-        """Say whether a chain of redirects that has led back to a URL is answered otherwise now, and count that.
+        """Return whether a chain of redirects that has led back to a URL is answered otherwise now, and count that.
         `outcome` is that of the URL's last visit.
         """
         return False
@@ -176,7 +176,7 @@ class Filter(Protocol):
     """One word of letters, digits and _, which `why` shows for a link that it rejects."""
 
     def rejects(self, link: Link) -> bool:
-        """Say whether the crawl leaves the link out. Pure and quick: it runs for every link of every page."""
+        """Return whether the crawl leaves the link out. Pure and quick: it runs for every link of every page."""
 
 
 class Prioritizer(Protocol):
@@ -306,7 +306,7 @@ class ProcessingModule(Protocol):
     """Shown with its errors."""
 
     def wants(self, media_type: str) -> bool:
-        """Say whether pages of this type are for it."""
+        """Return whether pages of this type are for it."""
 
     def process(self, page: Page, findings: Findings) -> None:
         """Add to the findings what it sees."""

@@ -147,7 +147,7 @@ def no_machine(status: Mapping[str, Any]) -> list[int]:
 
 
 def have_stopped(status: Mapping[str, Any]) -> bool:
-    """Say whether all shards that Ray has placed have ended."""
+    """Return whether all shards that Ray has placed have ended."""
     return all(shard["state"] in ("stopped", "finished") for shard in status["shards"] if shard.get("node"))
 
 

@@ -126,7 +126,7 @@ class Feeding:
         return found
 
     async def take_next(self) -> bool:
-        """Take in the first segment by name of the directory that is watched; say whether there was one.
+        """Take in the first segment by name of the directory that is watched; return whether there was one.
 
         It is renamed once a commit has all its URLs in the queue. A file that cannot be read is renamed, too.
         """

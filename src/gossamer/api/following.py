@@ -104,7 +104,7 @@ class _ShardPages:
             self._found = []
 
     def _refresh(self) -> bool:
-        """Take in what was committed; say whether there may be anything new."""
+        """Take in what was committed; return whether there may be anything new."""
         reached = slots.progress(self._home.state)
         if reached == self._epoch:
             return False

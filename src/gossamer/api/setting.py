@@ -223,7 +223,7 @@ async def release(ring: CrawlRing, name: str, clock: Clock) -> list[str]:
 
 
 async def retry_logins(ring: CrawlRing, names: Collection[str], clock: Clock) -> None:
-    """Queue the URLs again that ended for want of logins that an earlier run gave up: this run tries these again. Costs
+    """Queue the URLs again that ended for lack of logins that an earlier run gave up: this run tries these again. Costs
     nothing without such logins, else about 3 µs for each page of the crawl.
     """
     logins = ring.sessions.logins if ring.sessions is not None else None

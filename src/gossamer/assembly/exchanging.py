@@ -190,7 +190,7 @@ class Membership:
             news.clear()
 
     def more_to_come(self) -> bool:
-        """Say whether there may be work yet: a shard among others does not end by itself."""
+        """Return whether there may be work yet: a shard among others does not end by itself."""
         return not self.over
 
     # ---- the epoch

@@ -158,7 +158,7 @@ class PartitionMoves:
         copy.is_frozen = True
 
     def _is_drained(self, copy: Copy) -> bool:
-        """Say whether nothing of a move's partitions is in flight, or will be."""
+        """Return whether nothing of a move's partitions is in flight, or will be."""
         move = copy.move
         busy = not copy.is_frozen or any(move.first <= one.host.partition < move.end for one, _ in self._loop.under_way)
         return not busy and self.frontier.is_drained(move.first, move.end)
@@ -315,8 +315,8 @@ class PartitionMoves:
 
 
 def moving_ranges(family: str, first: int, end: int, *, lists: bool) -> list[tuple[bytes, bytes]]:
-    """Return the ranges of keys that move with partitions: all of them, but for links that wait for the scope to grow,
-    which stay where they were found, and, with a backend that `lists` URLs before they move, its own.
+    """Return the ranges of keys that move with partitions: all of them, except for links that wait for the scope to
+    grow, which stay where they were found, and, with a backend that `lists` URLs before they move, its own.
     """
     if family == "scope":
         return [open_seeds(number) for number in range(first, end)]

@@ -256,7 +256,7 @@ def politeness_of(config: Config) -> Politeness:
 
 
 def judges_again(chain: Chain, epochs: Epochs) -> bool:
-    """Say whether the filters differ from those at the beginning of the crawl, and store these at the first start."""
+    """Return whether the filters differ from those at the crawl's beginning, and store these at the first start."""
     return begun_with(epochs, FILTERS, chain.made_of) != chain.made_of
 
 

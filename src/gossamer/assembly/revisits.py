@@ -34,7 +34,7 @@ SLEEPS_MAX = 1 << 30
 
 
 def is_continuous(config: Config) -> bool:
-    """Say whether the crawl never ends by itself."""
+    """Return whether the crawl never ends by itself."""
     return config.crawl.mode == "continuous"
 
 
@@ -131,7 +131,7 @@ def may_be_called_back(config: Config) -> bool:
 
 
 def wants_feeds(config: Config) -> bool:
-    """Say whether feeds that pages link to are fetched."""
+    """Return whether feeds that pages link to are fetched."""
     return config.discovery.feeds == "always" or (config.discovery.feeds == "auto" and is_continuous(config))
 
 

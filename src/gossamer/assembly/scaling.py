@@ -299,7 +299,7 @@ def _moves(partitions: PartitionMap, target: PartitionMap) -> Iterator[tuple[int
 
 
 def _lists(config: Config) -> bool:
-    """Say whether the backend has tables of its own, so that URLs are listed before they move."""
+    """Return whether the backend has tables of its own, so that URLs are listed before they move."""
     return config.seen.backend != "rocksdb"
 
 

@@ -33,7 +33,7 @@ QUICK_CRAWL = (
     "robots.retry_first_s=1.0",
     "robots.robots_wait_max_s=5.0",
 )
-# The defaults, but for patience: servers that never answer are there by design, and the crawl waits for them. The maze
+# The defaults, but patience: servers that never answer are there by design, and the crawl waits for them. The maze
 # is given up after fewer pages, for the same reason.
 CONFORMANCE_CRAWL = (
     "progress.style='quiet'",

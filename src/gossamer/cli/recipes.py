@@ -131,7 +131,7 @@ def check(
 
 
 def _waits_for_others(directory: Path) -> bool:
-    """Say whether a check waits for hosts of other sites alone, whose links are listed as not checked."""
+    """Return whether a check waits for hosts of other sites alone, whose links are listed as not checked."""
     from gossamer.api.status import status_of
     from gossamer.config.gather import reopen
     from gossamer.config.seeds import all_seeds

@@ -96,7 +96,7 @@ def sandbox_of(status: Status) -> str:
 
 
 def has_ended(status: Status) -> bool:
-    """Say whether the crawl ended by itself: not one that runs, was stopped or has died."""
+    """Return whether the crawl ended by itself: not one that runs, was stopped or has died."""
     return status.ended not in ("", "stopped")
 
 
@@ -302,7 +302,7 @@ def _screen() -> Iterator[int]:
 
 
 def _quits(keyboard: int) -> bool:
-    """Wait for the next refresh; say whether `q` was typed meanwhile."""
+    """Wait for the next refresh; return whether `q` was typed meanwhile."""
     until = time.monotonic() + INTERVAL_S
     while (left_s := until - time.monotonic()) > 0:
         if not select.select([keyboard], [], [], left_s)[0]:

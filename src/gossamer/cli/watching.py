@@ -107,7 +107,7 @@ def kinds_of(events: str) -> frozenset[str]:
 
 
 def is_web_address(text: str) -> bool:
-    """Say whether a text is an http or https address that can be requested."""
+    """Return whether a text is an http or https address that can be requested."""
     try:
         parts = urlsplit(text)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

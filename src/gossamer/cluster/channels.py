@@ -237,7 +237,7 @@ class Sending:
             yield first, batches, careful
 
     def probes(self, to: int, now: float) -> bool:
-        """Say whether to ask a shard again which batches it has safely."""
+        """Return whether to ask a shard again which batches it has safely."""
         peer = self.peer(to)
         channel = self._outbox.channel(to)
         if channel.first > self.sendable.get(to, 0) or now - peer.sent_at < PROBES * self._resend_s:

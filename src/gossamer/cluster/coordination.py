@@ -40,7 +40,7 @@ class Tenure:
         self._until = max(self._until, asked_at + self.term_s)
 
     def holds(self, now: float) -> bool:
-        """Say whether a request may begin now."""
+        """Return whether a request may begin now."""
         return now < self._until
 
 
@@ -466,7 +466,7 @@ class Coordination:
             self.kept.end = self.kept.end or "stopped"
 
     def _goes_elsewhere(self, answer: ShardAnswer) -> bool:
-        """Say whether a shard that failed continues on another machine: it was to leave its own, and could not write
+        """Return whether a shard that failed continues on another machine: it was to leave its own, and could not write
         its last checkpoint; or it has just come there, and that machine may lack what others have; or it has failed
         there for some time. The machine is then avoided.
         """
@@ -486,7 +486,7 @@ class Coordination:
         return shard in self.leaving
 
     def _awaits_failing(self, reports: Sequence[ShardReport]) -> bool:
-        """Say whether a shard fails, there are no machines that it could go to, and the others have done nothing for
+        """Return whether a shard fails, there are no machines that it could go to, and the others have done nothing for
         some time: they have no work, or only hosts whose addresses it leases.
         """
         done = {report.shard: (report.activity, report.pages, report.pages_under_way) for report in reports}
@@ -625,7 +625,7 @@ class Coordination:
                 self.notes.append(f"shard {shard} does not start on machine {machine[:8]}: it goes to another one")
 
     def _is_low(self, reports: Sequence[ShardReport]) -> bool:
-        """Say whether few hosts are left after there were enough, or while more seeds can be requested. Hosts of
+        """Return whether few hosts are left after there were enough, or while more seeds can be requested. Hosts of
         partitions that are moving, and of links between shards, are counted nowhere. So the number must stay low until
         all sent links were taken.
         """

@@ -132,7 +132,7 @@ class Exchange:
         return self._owners[url.partition] == self.shard
 
     def seeds_here(self, url: Url) -> bool:
-        """Say whether this shard accepts a URL as a seed. The partition map at the start decides, because partitions
+        """Return whether this shard accepts a URL as a seed. The partition map at the start decides, because partitions
         that move while seeds are added would have no owner. The seed is passed on to the current owner like a link.
         """
         return self.partitions.owner(url.partition) == self.shard

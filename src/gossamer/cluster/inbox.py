@@ -143,7 +143,7 @@ class Arrivals:
         return True
 
     def ask_for_more(self) -> bool:
-        """If there is room again, ask the refused senders to continue; say whether there were any."""
+        """If there is room again, ask the refused senders to continue; return whether there were any."""
         if self._bytes > self._bytes_max // 2:
             return False
         refused = [peer for peer in self._sending.peers.values() if peer.refused]

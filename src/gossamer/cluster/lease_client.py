@@ -77,7 +77,7 @@ class LeaseClient:
         return borrowed.delay_until if borrowed.usable else None
 
     def may_ask(self, address: str, now: float) -> bool:
-        """Say whether a request may begin now."""
+        """Return whether a request may begin now."""
         borrowed = self._borrowed.get(address)
         if borrowed is None or borrowed.state != "held" or not borrowed.usable:
             return False

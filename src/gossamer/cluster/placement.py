@@ -41,7 +41,7 @@ class Placement:
         """When the last steps began."""
 
     def weighs(self, shard: int) -> bool:
-        """Say whether a shard should report the requests of each partition."""
+        """Return whether a shard should report the requests of each partition."""
         return shard == self._weighed
 
     def forget(self) -> None:

@@ -98,7 +98,7 @@ class Places:
         return [(run.first, run.end) for run in self._kept.taking]
 
     def is_new(self, move: Move) -> bool:
-        """Say whether a move is not made yet, and not superseded by a later one."""
+        """Return whether a move is not made yet, and not superseded by a later one."""
         return self._versions[move.first] < move.version
 
     def to_welcome(self, shards: int) -> range:
@@ -122,7 +122,7 @@ class Places:
     # ---- taking
 
     def awaits(self, part: MovePart) -> bool:
-        """Say whether a part is of a move that was not taken yet."""
+        """Return whether a part is of a move that was not taken yet."""
         return self._versions[part.first] < part.version
 
     def takes(self, part: MovePart) -> None:

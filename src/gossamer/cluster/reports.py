@@ -155,7 +155,7 @@ class Quotas:
         return max(0, self.pages_max - sum(share.most for share in self.shares))
 
     def is_exhausted(self, reports: Sequence[ShardReport]) -> bool:
-        """Say whether the limit is reached: all pages are fetched and committed."""
+        """Return whether the limit is reached: all pages are fetched and committed."""
         return sum(report.pages for report in reports) >= self.pages_max
 
     def _step(self) -> int:

@@ -303,7 +303,7 @@ class ShardProcess:
         return not is_over
 
     def _is_silent(self, more_s: float = 0.0) -> bool:
-        """Say whether the process has left questions unanswered for too long."""
+        """Return whether the process has left questions unanswered for too long."""
         since = self._silent_since
         return since is not None and self._clock.now() - since > self._start.silent_s_max + more_s
 

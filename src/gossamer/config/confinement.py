@@ -61,7 +61,7 @@ def why_unconfined(config: Config) -> str:
 
 
 def _renders_confined(config: Config) -> bool:
-    """Say whether browsers start in a process that cannot gain rights. snapd, which starts some, must gain rights."""
+    """Return whether browsers start in a process that cannot gain rights. snapd, which starts some, must."""
     from gossamer.features.render.browser import probe  # noqa: PLC0415 - most crawls have no browsers
 
     program = config.render.find_program()
@@ -70,7 +70,7 @@ def _renders_confined(config: Config) -> bool:
 
 
 def has_confined_workers(config: Config) -> bool:
-    """Say whether processes of modules have no network and write temporary files only, in a sandboxed crawl."""
+    """Return whether processes of modules have no network and write temporary files only, in a sandboxed crawl."""
     return config.process.sandbox == "on" or not any(own_components(config))
 
 

@@ -84,7 +84,7 @@ def fixed_bytes(config: Config) -> dict[str, int]:
 
 
 def _has_isolated(process: ProcessOptions) -> bool:
-    """Say whether modules run isolated; those from outside that declare it themselves are not known here."""
+    """Return whether modules run isolated; those from outside that declare it themselves are not known here."""
     named = {*process.modules, *(name for names in process.types.values() for name in names)}
     return bool(process.isolated) or not ISOLATED.isdisjoint(named)
 
@@ -175,7 +175,7 @@ def _shares(config: Config) -> list[tuple[str, MemoryShare]]:
 
 
 def _is_shared(config: Config, key: str) -> bool:
-    """Say whether a key takes its share: it is not set, or was sized by another budget."""
+    """Return whether a key takes its share: it is not set, or was sized by another budget."""
     origin = config.origin(key)
     return origin == ORIGIN or (origin == "default" and config.value(key) == _defaults().value(key))
 

@@ -35,12 +35,12 @@ def redact(key: str, value: object) -> object:
 
 
 def holds_secrets(config: Config) -> bool:
-    """Say whether the configuration as text would show a secret to its reader."""
+    """Return whether the configuration as text would show a secret to its reader."""
     return any(shows_secret(key, config.value(key)) for key in config.all_keys() if key_of(key).secret)
 
 
 def shows_secret(key: str, value: object) -> bool:
-    """Say whether a key's value as text would show a secret to its reader."""
+    """Return whether a key's value as text would show a secret to its reader."""
     return redact(key, value) != _plain(value)
 
 

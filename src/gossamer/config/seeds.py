@@ -182,7 +182,7 @@ def _has_segments(seeds: SeedsOptions) -> bool:
 
 
 def is_private(host: str) -> bool:
-    """Say whether a host is, by its name alone, no address of the public Internet."""
+    """Return whether a host is, by its name alone, no address of the public Internet."""
     if host[-1:].isdecimal() or ":" in host:  # Addresses end so; to look at a name as one takes 3 µs.
         with suppress(ValueError):
             return not ipaddress.ip_address(host).is_global

@@ -78,7 +78,7 @@ def to_toml(value: object) -> str:
         case int() | float():
             return repr(value)
         case str():
-            # JSON's escapes are TOML's, but for DEL, which TOML wants escaped as well.
+            # JSON's escapes are TOML's, except for DEL, which TOML wants escaped as well.
             return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
         case list() | tuple() | set() | frozenset():
             return "[" + ", ".join(to_toml(item) for item in value) + "]"

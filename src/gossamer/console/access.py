@@ -4,7 +4,7 @@ A page open in a browser here can send requests to loopback, and by a name that 
 the answers; what gives it away is the name (DNS rebinding), or what the browser says of where it comes from (`Origin`,
 RFC 6454; `Sec-Fetch-Site`, W3C Fetch Metadata). Nothing is allowed across origins: there are no CORS headers.
 
-Requests that change something need the token; served elsewhere than on loopback, everything does, but for the page
+Requests that change something need the token; served elsewhere than on loopback, everything does, except for the page
 itself, which is always the same, for hooks, whose addresses are secrets of their own, and for what a crawl publishes
 about itself.
 """

@@ -137,7 +137,7 @@ class Folder:
         write_whole(self.own / f"{name}.json", msgspec.json.encode(wish), private=True)
 
     def is_held(self, name: str, wish: CrawlWish, wait_s: float = 0.0) -> bool:
-        """Say whether a process runs it: the one that `wish` names, or any. Blocks for up to `wait_s`."""
+        """Return whether a process runs it: the one that `wish` names, or any. Blocks for up to `wait_s`."""
         if wish.born and birth_of(wish.pid) == wish.born:
             return True
         return DirectoryLock.is_held(self.path / name / LOCK, wait_s)
@@ -158,7 +158,7 @@ class Folder:
 
 
 def begun_in(path: Path) -> set[str]:
-    """Return the names of the folders in a folder in which crawls were begun, but for hidden ones."""
+    """Return the names of the folders in a folder in which crawls were begun, except for hidden ones."""
     return {entry.parent.name for entry in path.glob("*/crawl.toml") if not entry.parent.name.startswith(".")}
 
 

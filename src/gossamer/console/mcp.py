@@ -258,7 +258,7 @@ TOOLS: Mapping[str, Tool] = {
 
 
 def _is_allowed(url: str, allowed: Sequence[str]) -> bool:
-    """Say whether a URL is of an allowed host; `.example.org` allows the domain and all under it."""
+    """Return whether a URL is of an allowed host; `.example.org` allows the domain and all under it."""
     try:
         parts = urlsplit(url)
     except ValueError:

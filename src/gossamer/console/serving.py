@@ -272,7 +272,7 @@ def console_app(desk: CrawlHandle, access: Access, service: Service) -> Starlett
 
 
 def _wants_page(request: Request) -> bool:
-    """Say whether a browser is to show the answer, as its `Accept` says, and not a program to read it."""
+    """Return whether a browser is to show the answer, as its `Accept` says, and not a program to read it."""
     return "text/html" in request.headers.get("accept", "") and "/api/" not in request.url.path
 
 

@@ -44,7 +44,7 @@ class CopyMarks:
         """Whether copies are processed like other pages, so that `is_left` is not needed."""
 
     def is_left(self, url: Url, content: Content, truncated: str) -> bool:
-        """Say whether a page is not processed further because another URL had its content before (Mercator)."""
+        """Return whether a page is not processed further because another URL had its content before (Mercator)."""
         if self.processes_all or not _is_whole(content, truncated):
             return False
         original = self._exact.find(_digest_of(content), url)
@@ -103,5 +103,5 @@ def _digest_of(content: Content) -> bytes:
 
 
 def is_text(media_type: str) -> bool:
-    """Say whether content of a media type consists of words."""
+    """Return whether content of a media type consists of words."""
     return media_type.startswith("text/") or media_type.endswith("xml")

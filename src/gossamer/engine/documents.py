@@ -349,5 +349,5 @@ def _link_type(lease: VisitLease) -> str:
 
 
 def may_be_slow(reply: Reply) -> bool:
-    """Say whether reading a page may take long."""
+    """Return whether reading a page may take long."""
     return reply.file is not None or len(reply.body) > SMALL_BYTES or reply.header("content-encoding") is not None

@@ -60,15 +60,15 @@ class Middlewares:
         return _first_refusal(self._unresolved, visit, now)
 
     def is_page(self, page: ExaminedPage) -> bool:
-        """Say whether a document is the page that was requested."""
+        """Return whether a document is the page that was requested."""
         return all(is_page(page) for is_page in self._pages)
 
     def may_repeat(self, url: Url) -> bool:
-        """Say whether the request for a URL may be sent again after a failure."""
+        """Return whether the request for a URL may be sent again after a failure."""
         return all(may_repeat(url) for may_repeat in self._repeats)
 
     def leads_on(self, url: Url, reply: Reply) -> bool:
-        """Say whether the redirect of a URL is followed."""
+        """Return whether the redirect of a URL is followed."""
         return all(leads_on(url, reply) for leads_on in self._leads)
 
     def note_unsent(self, url: Url) -> None:

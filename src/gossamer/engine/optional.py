@@ -20,10 +20,10 @@ class ShardExchange(Protocol):
         """Whether there are no other shards."""
 
     def has(self, url: Url) -> bool:
-        """Say whether this shard has the partition of a URL."""
+        """Return whether this shard has the partition of a URL."""
 
     def seeds_here(self, url: Url) -> bool:
-        """Say whether this shard accepts a URL as a seed."""
+        """Return whether this shard accepts a URL as a seed."""
 
     def own(self, links: Sequence[Link]) -> list[Link]:
         """Return this shard's links, and send the others to their shards."""
@@ -84,7 +84,7 @@ class BrowserRendering:
         return False
 
     def wants(self, reply: Reply, examined: Examined) -> bool:
-        """Say whether a page may be rendered."""
+        """Return whether a page may be rendered."""
         return False
 
     async def render(self, url: Url, reply: Reply, examined: Examined) -> Examined:
@@ -96,7 +96,7 @@ class Isolation(Protocol):
     """Runs processing modules in separate processes (`features.isolation`); without modules it starts none."""
 
     def wants(self, media_type: str, link_type: str) -> bool:
-        """Say whether any module is for such a page."""
+        """Return whether any module is for such a page."""
 
     @property
     def is_full(self) -> bool:
@@ -149,13 +149,13 @@ class Hints:
         return links
 
     def leads_to(self, sitemap: Url, target: Url) -> bool:
-        """Say whether the target of a sitemap's redirect is fetched as a sitemap, also outside the scope."""
+        """Return whether the target of a sitemap's redirect is fetched as a sitemap, also outside the scope."""
         return True
 
     def redirected(self, sitemap: Url, target: Url) -> bool:
-        """Give the target of a sitemap's redirect its authority; say whether the target was read before."""
+        """Give the target of a sitemap's redirect its authority; return whether the target was read before."""
         return False
 
     def vouched(self, link: Link) -> bool:
-        """Give a sitemap that another shard has named authority over that host; say whether it was read before."""
+        """Give a sitemap that another shard has named authority over that host; return whether it was read before."""
         return False

@@ -234,7 +234,7 @@ class Outcomes:
         return row
 
     def is_page(self, lease: VisitLease, reply: Reply, examined: Examined) -> bool:
-        """Say whether a document is the page that was requested."""
+        """Return whether a document is the page that was requested."""
         visit = lease.visit
         row = self._reply_row(visit, reply, "fetched")
         return self._middlewares.is_page(ExaminedPage(visit, reply, examined.content, examined.findings, row))
@@ -293,7 +293,7 @@ class Outcomes:
         return links if follow else []
 
     def _is_left_late(self, visit: Visit, reply: Reply, examined: Examined) -> bool:
-        """Say whether copies are not processed, and the page's original was concluded while the page was examined."""
+        """Return whether copies are not processed, and the original was concluded while the page was examined."""
         stages = self._stages
         if stages.copies.processes_all or examined.left or stages.rendering.is_on or visit.link_type in ANNOUNCING:
             return False
@@ -364,7 +364,7 @@ class Outcomes:
         return links
 
     def _is_unwanted(self, visit: Visit, reply: Reply) -> bool:
-        """Say whether a reply is a document of an unwanted type, or of a page outside the scope."""
+        """Return whether a reply is a document of an unwanted type, or of a page outside the scope."""
         if not _is_document(reply) or visit.link_type in ANNOUNCING:
             return False
         return visit.link_type == OUTLINK or bool(self._stages.chain.reject_reply(reply))
@@ -411,7 +411,7 @@ class Outcomes:
 
 
 def _is_document(reply: Reply) -> bool:
-    """Say whether a reply that is not followed is read: a success, or the content of a redirect. Browsers show it if
+    """Return whether a reply that is not followed is read: a success, or the content of a redirect. Browsers show it if
     there is no Location; that of a 300 is the list of links to choose from (RFC 9110, section 15.4.1).
     """
     if reply.status in REDIRECTS and reply.body_bytes:

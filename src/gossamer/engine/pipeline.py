@@ -121,7 +121,7 @@ class Pipeline:
             self.stages.frontier.control.locate(self._unlocated.popleft(), now)
 
     def _is_repeated(self, lease: VisitLease) -> bool:
-        """Say whether a URL that was queued again with a more urgent level is finished or in flight already."""
+        """Return whether a URL that was queued again with a more urgent level is finished or in flight already."""
         if lease.visit.revisit:
             return False
         return lease.url.fingerprint in self._under_way or self.stages.history.get(lease.url).final
@@ -232,7 +232,7 @@ class Pipeline:
         return result
 
     def _is_alone(self) -> bool:
-        """Say whether the crawl has one host, which has not answered yet."""
+        """Return whether the crawl has one host, which has not answered yet."""
         frontier = self.stages.frontier
         return not frontier.counts.answers and frontier.hosts_left == 1 and self.stages.exchange.is_alone
 

@@ -50,7 +50,7 @@ class Quarantine:
             self._save()
 
     def suspects(self, fingerprint: int) -> bool:
-        """Say whether a page must not be examined in our process."""
+        """Return whether a page must not be examined in our process."""
         return fingerprint in self._suspects
 
     def accuse(self, fingerprint: int, stage: str) -> None:

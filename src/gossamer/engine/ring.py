@@ -121,7 +121,7 @@ class Ring:
     # ---- decisions
 
     def _may_proceed(self, lease: VisitLease, now: float) -> bool:
-        """Say whether a visit goes on to its request, or to the lookup of its host. If not, end it or let it wait."""
+        """Return whether a visit goes on to its request, or its host's lookup. If not, end it or let it wait."""
         if lease.refusal:
             self._end(lease, Failure("host_closed", lease.refusal, started_at=now), now)
             return False
@@ -133,7 +133,7 @@ class Ring:
         return verdict.allowed
 
     def _runs(self, lease: PrerequisiteLease, now: float) -> bool:
-        """Say whether a prerequisite fetch is made now. If it may not be made, or nothing waits for it, end it."""
+        """Return whether a prerequisite fetch is made now. If it may not be made, or nothing waits for it, end it."""
         prerequisite = lease.prerequisite
         refused = self._middlewares.of(prerequisite.owner).refused(prerequisite, now)
         if refused is None:
@@ -143,7 +143,7 @@ class Ring:
         return False
 
     def _permit(self, lease: VisitLease, now: float) -> bool:
-        """Say whether filters and middleware permit a request now. If not, end the visit or let it wait."""
+        """Return whether filters and middleware permit a request now. If not, end the visit or let it wait."""
         if reason := self._rejected(lease):
             self._end(lease, Failure("excluded", reason, started_at=now), now)
             return False
@@ -199,7 +199,7 @@ class Retries:
         self._dice = dice
 
     def has_attempts_left(self, visit: Visit, *, elsewhere: bool = False) -> bool:
-        """Say whether another attempt may be made; `elsewhere`: at another address, since this one was not reached."""
+        """Return whether another attempt may be made; `elsewhere`: at another address, as this one was not reached."""
         return visit.attempt < (max(self._attempts_max, ADDRESSES_TRIED_MAX) if elsewhere else self._attempts_max)
 
     def after(

@@ -69,7 +69,7 @@ class IsolatedModules:
         )
 
     def wants(self, media_type: str, link_type: str = "") -> bool:
-        """Say whether any module is for such a page."""
+        """Return whether any module is for such a page."""
         return bool(self._chosen(media_type, link_type))
 
     @property

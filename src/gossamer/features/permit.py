@@ -37,7 +37,7 @@ class Exclusions(VisitMiddleware):
         return Verdict(outcome="excluded", reason=entry.says()) if entry is not None else ALLOWED
 
     def excludes(self, url: Url) -> bool:
-        """Say whether a URL must not be requested, not even by a prerequisite fetch."""
+        """Return whether a URL must not be requested, not even by a prerequisite fetch."""
         return not self.judge(url, 0.0).allowed
 
 

@@ -168,7 +168,7 @@ class Requests(VisitMiddleware):
         return request is None or request.idempotent
 
     def was_sent(self, url: Url) -> bool:
-        """Say whether a URL's request was sent and must not be repeated."""
+        """Return whether a URL's request was sent and must not be repeated."""
         return REQUEST_MARK in url.text and self._epochs.get("cookie", _key(url, b"\0sent:")) is not None
 
     def sending(self, url: Url) -> bool:

@@ -74,5 +74,5 @@ class Walling(VisitMiddleware):
 
 
 def is_html(media_type: str) -> bool:
-    """Say whether a reply is a web page, or does not say what it is."""
+    """Return whether a reply is a web page, or does not say what it is."""
     return media_type in ("text/html", "application/xhtml+xml", "")

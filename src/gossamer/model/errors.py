@@ -50,7 +50,7 @@ DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, err
 
 
 def is_mistake(error: BaseException) -> bool:
-    """Say whether an exception raised in a component is the component's mistake, as `SystemExit` and panics of Rust
+    """Return whether an exception raised in a component is the component's mistake, as `SystemExit` and panics of Rust
     are. So is `KeyboardInterrupt` in a process whose event loop handles signals, since Ctrl-C does not raise it there.
     """
     if isinstance(error, KeyboardInterrupt):
@@ -60,7 +60,7 @@ def is_mistake(error: BaseException) -> bool:
 
 
 def is_fatal(error: BaseException) -> bool:
-    """Say whether an error ends the crawl: one of the disk or of an indispensable component. The page stays queued."""
+    """Return whether an error ends the crawl: of the disk, or an indispensable component. The page stays queued."""
     return isinstance(error, CrawlFailedError) or (isinstance(error, OSError) and error.errno in DISK_ERRORS)
 
 

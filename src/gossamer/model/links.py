@@ -150,7 +150,7 @@ class Prerequisite(msgspec.Struct, frozen=True, gc=False):
     """Whether it asks for a document about the origin, which waits for it; another shard's host may have it."""
 
     def is_about(self, url: Url) -> bool:
-        """Say whether it asks a URL's origin for a document about that origin."""
+        """Return whether it asks a URL's origin for a document about that origin."""
         return self.is_about_origin and url.origin == self.origin.origin
 
 

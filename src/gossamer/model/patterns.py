@@ -50,7 +50,7 @@ class PatternSet:
             ) from None
 
     def matches(self, text: str) -> bool:
-        """Say whether any pattern matches."""
+        """Return whether any pattern matches."""
         found = self._set.Match(text)
         return len(found) > 1 if found else self.first(text) is not None
 

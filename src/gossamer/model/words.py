@@ -12,7 +12,7 @@ IGNORABLE = (
 """Default_Ignorable_Code_Point of DerivedCoreProperties.txt, Unicode 16; Python's unicodedata does not have it."""
 UNSEEN = (
     f"[{IGNORABLE}"
-    # Control characters but for tab and line break, separators, annotations, surrogates, private use, noncharacters.
+    # Control characters except for tab and line break, separators, annotations, surrogates, private use, noncharacters.
     "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufff9-\ufffb\ud800-\udfff\ue000-\uf8ff\ufdd0-\ufdef\ufffe\uffff"
     "\U000f0000-\U0010ffff]"
 )

@@ -71,8 +71,8 @@ class Recovered(msgspec.Struct, frozen=True):
     """Number of damaged records; if there are any, `unknown_at` is now."""
 
     def lacks_earlier(self, epoch: int, opening: int) -> bool:
-        """Say whether an earlier start had contacts that are not here: there was no file after this commit, and this is
-        not the first start, even if a machine was lost before its first checkpoint. A process that began since then
+        """Return whether an earlier start had contacts that are not here: there was no file after this commit, and this
+        is not the first start, even if a machine was lost before its first checkpoint. A process that began since then
         and died before its first commit does not change the answer.
         """
         return (self.missing or self.made_at_epoch == epoch) and (epoch > 0 or opening > 1)

@@ -49,7 +49,7 @@ class Cleared:
         self.ends[low:high] = [end]
 
     def covers(self, key: bytes) -> bool:
-        """Say whether `key` is in a range."""
+        """Return whether `key` is in a range."""
         at = bisect_right(self.begins, key) - 1
         return at >= 0 and key < self.ends[at]
 

@@ -365,8 +365,8 @@ DIFFERS = "does not hold what was written into it (its CRC-32 differs)"
 
 
 def differs(entry: ManifestEntry, path: Path) -> bool:
-    """Say whether a file of the manifest holds other bytes than were committed. Blocks: reads the whole file. False if
-    its checksum was not recorded (crawls of older versions).
+    """Return whether a file of the manifest holds other bytes than were committed. Blocks: reads the whole file. False
+    if its checksum was not recorded (crawls of older versions).
 
     Raises:
         OSError: the file is missing, too short, or cannot be read.

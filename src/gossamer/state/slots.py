@@ -145,12 +145,12 @@ def accuse(directory: Path, since: float = 0.0) -> int:
 
 
 def overdue(directory: Path, now: float, limit_s: float, since: float = 0.0) -> bool:
-    """Say whether any slot of a process that was started at `since` has been busy for longer than `limit_s`."""
+    """Return whether any slot of a process that was started at `since` has been busy for longer than `limit_s`."""
     return any(now - started > limit_s for _, started, _, _ in _busy(directory, since).values())
 
 
 def is_silent(directory: Path, now: float, limit_s: float, since: float, asked_at: float) -> bool:
-    """Say whether the event loop of a process that was started at `since` does not run: its last heartbeat is older
+    """Return whether the event loop of a process that was started at `since` does not run: its last heartbeat is older
     than `limit_s`. Before the first one, the time since the request to stop at `asked_at` counts.
     """
     beat_at = float(_BEAT.unpack_from(_contents(directory), _BEAT_AT)[0])
@@ -205,12 +205,12 @@ def progress(directory: Path) -> int:
 
 
 def was_told_to_stop(directory: Path, since: float) -> bool:
-    """Say whether a process that was started at `since` received a command to stop."""
+    """Return whether a process that was started at `since` received a command to stop."""
     return float(_STOP.unpack_from(_contents(directory), _STOP_AT)[0]) >= since
 
 
 def was_paused(directory: Path) -> bool:
-    """Say whether the crawl was paused when its last process noted it."""
+    """Return whether the crawl was paused when its last process noted it."""
     return _contents(directory)[_PAUSED_AT] == 1
 
 

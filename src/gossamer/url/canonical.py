@@ -137,13 +137,13 @@ def _steps_of(rules: Sequence[str]) -> Steps:
 
 
 def is_plain(url: str) -> bool:
-    """Say whether certainly no default rule changes this address, for the fast path. False can be wrong, True not."""
+    """Return whether certainly no default rule changes this address. False can be wrong, True not."""
     end = url.find("/", 8)
     return end > 0 and "%" not in url and "#" not in url and is_plain_start(url[:end])
 
 
 def is_plain_start(start: str) -> bool:
-    """Say whether no default rule changes the start of an address: scheme and authority."""
+    """Return whether no default rule changes the start of an address: scheme and authority."""
     # http and https only: the WHATWG rules leave host case and port of other schemes as written.
     return start.startswith(("http://", "https://")) and start[-1] != "." and ".:" not in start
 

@@ -63,7 +63,7 @@ class HostNameRules:
         return self._leader(at)
 
     def keeps_to(self, site: str) -> bool:
-        """Say whether no rule connects a site with another one, in either direction."""
+        """Return whether no rule connects a site with another one, in either direction."""
         for old, new in self._ends:
             if _is_open(old[1:]):
                 if site.endswith((old, new)) or site_of(new[1:]) == site:
@@ -156,7 +156,7 @@ class HostNameRules:
 
 
 def _is_open(domain: str) -> bool:
-    """Say whether the sites below a domain have many owners."""
+    """Return whether the sites below a domain have many owners."""
     return "." not in domain or is_suffix(domain)
 
 

@@ -100,7 +100,7 @@ class Joiner:
 
 
 def _is_normal(base: str) -> bool:
-    """Say whether an http or https address is certainly in the form that `join` returns: 1 µs, a full parse takes 8."""
+    """Return whether an address is certainly in the form that `join` returns: 1 µs, a full parse takes 8."""
     if not base.startswith(_WEB):
         return False
     slash = base.find("/", 8)

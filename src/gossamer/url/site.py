@@ -63,7 +63,7 @@ def is_suffix_by_list(host: str) -> bool:
 
 
 def _is_plain(host: str) -> bool:
-    """Say whether a host can be looked up in the rules: it is as in `Url.host`, without empty labels."""
+    """Return whether a host can be looked up in the rules: it is as in `Url.host`, without empty labels."""
     return host.isascii() and host.islower() and ".." not in host and "." not in host[:1] + host[-1:]
 
 

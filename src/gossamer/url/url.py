@@ -103,7 +103,7 @@ def split(url: str) -> Parts | None:
 
 
 def is_default_port(scheme: str, port: str) -> bool:
-    """Say whether a port, as written in an address, is its scheme's default port."""
+    """Return whether a port, as written in an address, is its scheme's default port."""
     return scheme in DEFAULT_PORTS and port == str(DEFAULT_PORTS[scheme])
 
 

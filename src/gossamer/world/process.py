@@ -69,7 +69,7 @@ def die_with_parent(parent_pid: int) -> None:
 
 
 def dies_with_parent() -> bool:
-    """Say whether the kernel kills this process with its parent, which is then its supervisor. False if unknown."""
+    """Return whether the kernel kills this process with its parent, which is then its supervisor. False if unknown."""
     if not sys.platform.startswith("linux"):
         return False
     sent = ctypes.c_int(0)
@@ -127,7 +127,7 @@ class DirectoryLock:
             self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def acquire(self, wait_s: float) -> bool:
-        """Take the lock and say whether that succeeded; wait up to `wait_s` for a holder about to end. Blocks."""
+        """Take the lock and return whether that succeeded; wait up to `wait_s` for a holder about to end. Blocks."""
         taken = _try_lock(self._fd, fcntl.LOCK_EX, wait_s)
         if taken and self.writable:
             os.ftruncate(self._fd, 0)
@@ -145,7 +145,7 @@ class DirectoryLock:
 
     @staticmethod
     def is_held(path: Path, wait_s: float = 0.0) -> bool:
-        """Say whether a process holds a lock for `wait_s` or longer; readers are brief. Blocks; changes nothing."""
+        """Return whether a process holds a lock for `wait_s` or longer; readers are brief. Blocks; changes nothing."""
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):

@@ -71,7 +71,7 @@ class SigningKey:
         return f"Key({self.id})"
 
     def is_listed(self, now: float) -> bool:
-        """Say whether the key belongs in the directory."""
+        """Return whether the key belongs in the directory."""
         return not self.ends_at or now < self.ends_at
 
     def ending(self, at: int) -> SigningKey:

@@ -92,11 +92,11 @@ class SessionEndings:
         self._tried = None
 
     def excludes(self, url: Url) -> bool:
-        """Say whether a URL is of a kind that ends sessions."""
+        """Return whether a URL is of a kind that ends sessions."""
         return bool(self.excluded) and not set(self.excluded).isdisjoint(_kinds_of(url))
 
     def is_on_trial(self, url: Url) -> bool:
-        """Say whether a URL should be the first request of a session. Pure."""
+        """Return whether a URL should be the first request of a session. Pure."""
         return self._replies > 0 and (url.key in self._out or self._is_suspected(url))
 
     @property

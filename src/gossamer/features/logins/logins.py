@@ -87,7 +87,7 @@ class FormLogin:
         return url.site == self.url.site and (rule := self._place.of(url.text)) is not None and bool(rule.headers)
 
     def is_login_page(self, url: Url) -> bool:
-        """Say whether a URL is that of the login; parameters may differ that are more, or lead back (`next=/home`)."""
+        """Return whether a URL is the login's; parameters may differ that are more, or lead back (`next=/home`)."""
         path, _, query = url.text.partition("?")
         own, _, own_query = self.url.text.partition("?")
         return path == own and _parameters(own_query) <= _parameters(query)
@@ -103,7 +103,7 @@ class FormLogin:
         return "is of a kind after which its session had ended" if self.endings.excludes(url) else ""
 
     def shows_logged_out(self, reply: Reply, body: bytes) -> bool:
-        """Say whether a page is one that the server shows only without a session."""
+        """Return whether a page is one that the server shows only without a session."""
         selector = self.rule.logged_out
         if selector and shows(body, reply.charset, selector=selector):
             return True
@@ -214,7 +214,7 @@ class FormLogins(VisitMiddleware):
         login.waiting[url.host] = url
 
     def was_lacking(self, names: Collection[str], record: PageRecord) -> bool:
-        """Say whether a URL ended for want of one of these logins."""
+        """Return whether a URL ended for lack of one of these logins."""
         if record.outcome != LOGIN_REQUIRED or (url := self._namer.name(record.url)) is None:
             return False
         login = self._of(url)

@@ -81,6 +81,6 @@ class LostSessions(VisitMiddleware):
 
 
 def _names(target: str, url: Url) -> bool:
-    """Say whether the query of a redirect's target names the page to lead back to, as `/login?next=/home` does."""
+    """Return whether the query of a redirect's target names the page to lead back to, as `/login?next=/home` does."""
     values = [value for _, value in parse_qsl(target.partition("?")[2])]
     return any(value.startswith(("/", "http")) and url.text.endswith(value) for value in values)

@@ -219,7 +219,7 @@ class Mentions(VisitMiddleware):
             self._conclude(key, one, "refused", "its source has no link to the target", now)
 
     def _is_named(self, target: Url, text: bytes) -> bool:
-        """Say whether a text has the address `target`, and not only a longer one that begins with it.
+        """Return whether a text has the address `target`, and not only a longer one that begins with it.
 
         JSON may escape each slash. An address may be written otherwise than its key: the host in capitals, no path.
         """

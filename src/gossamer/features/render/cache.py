@@ -34,7 +34,7 @@ class Entry(msgspec.Struct):
     """Headers of its request that requests can differ in."""
 
     def is_for(self, sent: Headers) -> bool:
-        """Say whether a server that gets these headers would reply the same."""
+        """Return whether a server that gets these headers would reply the same."""
         named = _values(self.reply, "vary")
         if "*" not in _values(self.reply, "access-control-allow-origin"):
             named.add("origin")
@@ -127,7 +127,7 @@ class ResourceCache:
 
 
 def _is_for_all_sessions(reply: Reply) -> bool:
-    """Say whether a reply of a session may be used in another one of the same site."""
+    """Return whether a reply of a session may be used in another one of the same site."""
     stated = _directives(reply)
     says_when = "max-age" in stated or reply.header("expires") is not None
     return says_when and "private" not in stated and _values(reply, "vary").isdisjoint(("cookie", "authorization"))

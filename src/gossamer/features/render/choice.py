@@ -50,7 +50,7 @@ _KEY: Final = b"\0gains:"
 
 
 def gains_text(before: int, after: int) -> bool:
-    """Say whether the gain of text counts; both arguments are in bytes."""
+    """Return whether the gain of text counts; both arguments are in bytes."""
     return after - before >= max(TEXT_GAIN_BYTES_MIN, TEXT_GAIN_SHARE_MIN * before)
 
 
@@ -224,7 +224,7 @@ class RenderBudget:
         self._page_s = self.PAGE_S
 
     def allows(self, now: float, under_way: int, *, sample: bool) -> bool:
-        """Say whether a page may be rendered in addition to `under_way` pages."""
+        """Return whether a page may be rendered in addition to `under_way` pages."""
         self._left_s = min(self._ahead_s, self._left_s + max(0.0, now - self._at) * self._rate)
         self._at = now
         kept = (1.0 - self.SAMPLE_SHARE) * self._ahead_s if sample else 0.0

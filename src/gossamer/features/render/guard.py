@@ -102,7 +102,7 @@ def start_browser(command: list[str], reads: int, writes: int, user: int, group:
 
 
 def watch(browser: int, memory_bytes: int) -> bool:
-    """Wait until the browser ends or has to; say whether it took too much memory."""
+    """Wait until the browser ends or has to; return whether it took too much memory."""
     seconds: dict[int, float] = {}
     while not select.select([0], [], [], LOOK_S)[0]:
         held = 0

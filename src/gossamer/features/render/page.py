@@ -300,7 +300,7 @@ class Rendering:
 
     @contextmanager
     def _tolerance(self, reason: str) -> Iterator[None]:
-        """Let calls fail for a reason, but for the end of the browser."""
+        """Let calls fail for a reason, except for the end of the browser."""
         try:
             yield
         except BrowserError as error:
@@ -347,7 +347,7 @@ class Rendering:
         await self._browser.call("Target.setAutoAttach", attach, session)
 
     async def _runs_again(self, behavior: BehaviorFile) -> bool:
-        """Run a user's behavior as a script of the page; say whether it is to be run again."""
+        """Run a user's behavior as a script of the page; return whether it is to be run again."""
         asked = {"expression": behavior.code, "returnByValue": True}
         answer = await self._browser.call("Runtime.evaluate", asked, self._session, self._call_s_max)
         if (thrown := answer.get("exceptionDetails")) is not None:

@@ -196,7 +196,7 @@ class PageResources(VisitMiddleware):
         task.add_done_callback(self.served.discard)
 
     def is_delayed(self, page_id: str) -> bool:
-        """Say whether a page waits because of the delay of a host."""
+        """Return whether a page waits because of the delay of a host."""
         now = self._clock.now()
         return any(one.page_id == page_id and self._free_at(one.url) > now for one in self._wanted.values())
 
@@ -205,7 +205,7 @@ class PageResources(VisitMiddleware):
         return self.control.free_at(url) if self._gates.exchange.has(url) else math.inf
 
     def _is_slow(self, url: Url, wanted: Wanted, patience_s: float) -> bool:
-        """Say whether a host has let a page wait too long, its delay not included."""
+        """Return whether a host has let a page wait too long, its delay not included."""
         return self._clock.now() - max(wanted.began, self._free_at(url)) > patience_s
 
     async def _wait_permission(self, url: Url, wanted: Wanted, patience_s: float) -> Failure | None:
@@ -253,7 +253,7 @@ class PageResources(VisitMiddleware):
         return msgspec.structs.replace(request, headers=headers, body_bytes_max=self._options.resource_bytes_max)
 
     def is_without_session(self, url: Url) -> bool:
-        """Say whether the request that was sent for a URL has no session: then its reply changes none."""
+        """Return whether the request that was sent for a URL has no session: then its reply changes none."""
         wanted = self._wanted.get(url.text)
         return wanted is not None and wanted.is_sent and not wanted.has_session
 
@@ -284,7 +284,7 @@ class PageResources(VisitMiddleware):
         wanted.answer.set_result(result)
 
     def _is_for(self, reply: Reply, via: str, url: Url) -> bool:
-        """Say whether a page may have a reply: one to a request with credentials is for pages of its own site alone."""
+        """Return whether a page may have a reply: one to a request with credentials is for its own site alone."""
         page = self.namer.name(via)
         return not reply.authenticated or (page is not None and page.site == url.site)
 
@@ -348,7 +348,7 @@ class PageRendering(BrowserRendering):
         return self._visits.total() >= self._options.waiting_max + self._options.browsers
 
     def wants(self, reply: Reply, examined: Examined) -> bool:
-        """Say whether a page may be rendered: a complete web page that was fetched by an ordinary request."""
+        """Return whether a page may be rendered: a complete web page that was fetched by an ordinary request."""
         content = examined.content
         is_whole = content.file is None and not (content.truncated or content.error or reply.truncated or examined.left)
         is_ordinary = reply.url.startswith(("http://", "https://")) and REQUEST_MARK not in reply.url
@@ -519,7 +519,7 @@ def _new_links(sent: Findings, rendered: Findings) -> list[str]:
 
 def add_sent(findings: Findings, sent: Findings) -> None:
     """Add what a page had as sent: statements, which scripts cannot revoke, and links that they removed, as Google does
-    (M. Splitt, 2021-03-24), but for those of templates.
+    (M. Splitt, 2021-03-24), except for those of templates.
     """
     known = {one.url for one in findings.links}
     findings.links += [one for one in sent.links if one.url not in known and not _TEMPLATE.search(one.url)]

@@ -77,7 +77,7 @@ class PageSession:
                 self._sessions.keep(self._page.site, jar)
 
     async def carries(self, text: str, headers: Mapping[str, str]) -> bool:
-        """Say whether a request that the browser would send with these headers carries the session."""
+        """Return whether a request that the browser would send with these headers carries the session."""
         url = self._name(text)
         if url is None or url.site != self._page.site or f"{MARKER}=1" not in headers.get("Cookie", "").split("; "):
             return False
@@ -117,7 +117,7 @@ class PageSession:
 
 
 def _is_same(one: Event, known: Event | None) -> bool:
-    """Say whether a cookie is one that both sides have. Its end may be rounded."""
+    """Return whether a cookie is one that both sides have. Its end may be rounded."""
     off_s = abs(one.get("expires", -1) - known.get("expires", -1)) if known is not None else 0
     return known is not None and bool(one["value"] == known["value"] and off_s <= 1)
 

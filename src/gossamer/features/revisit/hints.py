@@ -269,7 +269,7 @@ class SitemapHints(VisitMiddleware, Hints):
         return found
 
     def leads_to(self, sitemap: Url, target: Url) -> bool:
-        """Say whether the target of a sitemap's redirect is fetched as a sitemap, also outside the scope."""
+        """Return whether the target of a sitemap's redirect is fetched as a sitemap, also outside the scope."""
         return self._sources.begin_elsewhere(target, sitemap)
 
     def redirected(self, sitemap: Url, target: Url) -> bool:
@@ -279,7 +279,7 @@ class SitemapHints(VisitMiddleware, Hints):
         return self._vouch(target, {sitemap.host, *self._sources.get(sitemap).vouchers} - {target.host})
 
     def vouched(self, link: Link) -> bool:
-        """Give a sitemap that another shard named authority over the host that names it; say whether it was read."""
+        """Give a sitemap that another shard named authority over the host that names it; return whether it was read."""
         referrer = self._name(link.referrer)
         return referrer is not None and referrer.host != link.url.host and self._vouch(link.url, (referrer.host,))
 
@@ -348,14 +348,14 @@ class SitemapHints(VisitMiddleware, Hints):
             source.false_claims = source.false_claims / 2
 
     def _leads_on(self, sitemap: Url, hosts: set[str], depth: int) -> bool:
-        """Say whether a sitemap in an index is fetched, and give it the authority of the index."""
+        """Return whether a sitemap in an index is fetched, and give it the authority of the index."""
         if depth >= NESTED_MAX or not self._sources.begin(sitemap, b"s", self._options.sitemaps_per_host_max):
             return False
         self._vouch(sitemap, hosts - {sitemap.host})
         return True
 
     def _vouch(self, sitemap: Url, hosts: Iterable[str]) -> bool:
-        """Extend a sitemap's authority to more hosts; say whether it was read before."""
+        """Extend a sitemap's authority to more hosts; return whether it was read before."""
         source = self._sources.get(sitemap)
         new = [host for host in hosts if host not in source.vouchers][: VOUCHERS_MAX - len(source.vouchers)]
         if not new:

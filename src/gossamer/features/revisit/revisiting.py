@@ -221,7 +221,7 @@ class Enrolment:
         self._begun_again.set()
 
     def enrol_some(self) -> bool:
-        """Enrol a slice; say whether there may be more. About 10 ms."""
+        """Enrol a slice; return whether there may be more. About 10 ms."""
         cursor = self._cursor
         if cursor >= _END:
             return False

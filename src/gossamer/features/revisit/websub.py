@@ -43,7 +43,7 @@ class Check:
             self._digest.update(piece)
 
     def is_right(self) -> bool:
-        """Say whether the signature is right, by a comparison in constant time."""
+        """Return whether the signature is right, by a comparison in constant time."""
         if not self._is_needed:
             return True
         return self._digest is not None and hmac.compare_digest(self._digest.hexdigest().encode(), self._claimed)
@@ -192,8 +192,8 @@ class Subscriptions(VisitMiddleware):
         self._of_site[self._site(one)] += 1
 
     def _has_room(self, site: str) -> bool:
-        """Say whether a site may have one more subscription; drop one that no hub has ever verified if that makes room.
-        A site that names hubs as it likes must not take the places of others.
+        """Return whether a site may have one more subscription; drop one that no hub has ever verified if that makes
+        room. A site that names hubs as it likes must not take the places of others.
         """
         most = self._options.subscriptions_max
         is_site_full = self._of_site[site] >= max(SITE_SUBSCRIPTIONS_MIN, SITE_SHARE * most)

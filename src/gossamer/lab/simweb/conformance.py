@@ -174,7 +174,7 @@ def _shows(host: WebHost, behaviour: Behavior) -> bool:
 
 
 def _is_of(path: str, host: WebHost, behaviour: Behavior) -> bool:
-    """Say whether a path shows a behaviour: pages of some are below `/NAME/`, all others are the host's."""
+    """Return whether a path shows a behaviour: pages of some are below `/NAME/`, all others are the host's."""
     if behaviour.kind in ("pages", "trap"):
         return path.startswith(f"/{behaviour.name}/")
     own = path[1:].partition("/")[0]

@@ -61,7 +61,7 @@ class Picks(msgspec.Struct, frozen=True):
 
 
 class PageMaker:
-    """Makes ordinary pages. Pure but for bounded caches; about 20 to 40 µs a page."""
+    """Makes ordinary pages. Pure except for bounded caches; about 20 to 40 µs a page."""
 
     def __init__(self, options: SimwebOptions, hosts: Sequence[WebHost]) -> None:
         self._hosts = hosts

@@ -92,7 +92,7 @@ def groups_of(kind: str, options: SimwebOptions) -> tuple[Group, ...]:
 
 
 def allows(groups: tuple[Group, ...], agent: str, path: str) -> bool:
-    """Say whether `agent` may fetch `path` (with its query). The longest rule decides; of equals, the allowing one."""
+    """Return whether `agent` may fetch `path` (with its query). The longest rule decides; of equals, Allow."""
     best = (-1, True)
     for group in _applying(groups, agent):
         for allow, pattern in group.rules:

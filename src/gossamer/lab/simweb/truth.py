@@ -41,7 +41,7 @@ class Expected(msgspec.Struct, frozen=True, gc=False):
     """It must be asked for exactly once; else once or more (denied and dead ones never)."""
 
     def allows(self, outcome: str) -> bool:
-        """Say whether an outcome is right."""
+        """Return whether an outcome is right."""
         return outcome == self.outcome or outcome in self.also
 
 
@@ -118,7 +118,7 @@ class Truth:
         return expected, made if outcome in ("fetched", "redirected") else None
 
     def may_fetch(self, host: WebHost, path: str) -> bool:
-        """Say whether the host's robots.txt lets the robot fetch a path."""
+        """Return whether the host's robots.txt lets the robot fetch a path."""
         return self._robots_denial(host, path) is None
 
     def crawl_delay_s(self, host: WebHost) -> float:

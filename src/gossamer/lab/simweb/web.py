@@ -54,7 +54,7 @@ class Web:
         self._by_name = {host.name: host for host in self.hosts}
         closed = refusing_address(options)
         self.names = {host.name: host.address for host in self.hosts}
-        """Every name that resolves, with its address, even if it refuses, but for those of farms, which have no end."""
+        """Every name that resolves, with its address, even if it refuses, except the endless ones of farms."""
         self.names |= {links.refusing_name(host.index): closed for host in self.hosts if "away" in host.behaviors}
         self._pages = PageMaker(options, self.hosts)
         self.changing = Changing(options)
@@ -136,7 +136,7 @@ class Web:
         return ServedAnswer(200, headers, body, "whole", delay_s, 0, host.compressed)
 
     def changes(self, name: str, path: str) -> bool:
-        """Say whether the answer depends on how often it was asked for."""
+        """Return whether the answer depends on how often it was asked for."""
         host = self.host(name)
         if host is None or self._pages.number(host, path) is not None:
             return False
@@ -150,7 +150,7 @@ class Web:
         return Made((ServedAnswer(200),), tuple(self._marks(host, number)))
 
     def once(self, host: WebHost, path: str) -> bool:
-        """Say whether a right crawl asks for a page exactly once."""
+        """Return whether a right crawl asks for a page exactly once."""
         return self._pages.number(host, path) is not None or self._special(host, path).once
 
     def robots(self, host: WebHost) -> robots.RobotsPlan:
@@ -175,7 +175,7 @@ class Web:
         return robots.STANDING.fullmatch(path) is not None
 
     def is_trap(self, url: str) -> bool:
-        """Say whether an address is in an endless space."""
+        """Return whether an address is in an endless space."""
         name, path = parts_of(url)
         return bool(traps.kind_of(path)) or self._farm_host(name) is not None
 

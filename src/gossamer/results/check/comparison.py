@@ -45,7 +45,7 @@ class SiteCheck(msgspec.Struct, frozen=True):
     """Wall time of the check, if it is known."""
 
     def state(self, fault: SiteFault) -> State:
-        """Say whether a fault is accepted, new since the earlier check, or known from it."""
+        """Return whether a fault is accepted, new since the earlier check, or known from it."""
         name = name_of(fault.kind, fault.url, fault.detail)
         if name in self.accepted:
             return "accepted"

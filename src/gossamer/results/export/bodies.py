@@ -426,7 +426,7 @@ def _stores_of(file: Path) -> list[ObjectStore]:
 
 def _headers_of(own: ArchivedRecord, original: ArchivedRecord) -> tuple[tuple[str, str], ...]:
     """Return the headers of a page, which are its own; of a record without a head those of the original. A 304 updates
-    these, but for what describes the payload, as in a browser's cache (RFC 9111, section 3.2).
+    these, except for what describes the payload, as in a browser's cache (RFC 9111, section 3.2).
     """
     if own.headers and own.status != NOT_MODIFIED:
         return own.headers

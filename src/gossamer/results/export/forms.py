@@ -133,7 +133,7 @@ class ParquetShards:
         return columns + [pa.array([row[at] for row in figures], kind) for at, kind in enumerate(FIGURES.values())]
 
     def settle(self) -> bool:
-        """Finish the shard where it is large enough, and say whether all that was added is on disk."""
+        """Finish the shard where it is large enough, and return whether all that was added is on disk."""
         if self._bytes >= SHARD_BYTES:
             self._finish()
         return self._writer is None

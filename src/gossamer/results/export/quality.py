@@ -156,7 +156,7 @@ def _is_kept_by_c4(line: str) -> bool:
 
 
 def _passes_c4(lines: Sequence[str]) -> bool:
-    """Say whether C4 keeps a text with these lines: five sentences, no placeholder text, no code."""
+    """Return whether C4 keeps a text with these lines: five sentences, no placeholder text, no code."""
     text = "\n".join(lines)
     return len(_SENTENCE.findall(text)) >= 5 and "lorem ipsum" not in text.lower() and "{" not in text
 

@@ -93,7 +93,7 @@ def local_copy(copies: UploadedCopies | None, holdings: Holdings, entry: Manifes
 
 def replace_checkpoint(config: Config, holdings: Holdings, listed: bytes) -> bool:
     """Replace a shard's checkpoint at `state.checkpoint_uri` by one of its state as it is now, with the list of what is
-    forgotten; say whether there was one. An index beside the checkpoints is removed: it can be built again.
+    forgotten; return whether there was one. An index beside the checkpoints is removed: it can be built again.
 
     Raises:
         ConfigError: the store does not answer.

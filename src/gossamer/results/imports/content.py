@@ -38,7 +38,7 @@ def take_head(block: Block) -> tuple[Head, bool]:
 
 
 def begins_reply(block: Block) -> bool:
-    """Say whether a record seems to begin with the head of a reply."""
+    """Return whether a record seems to begin with the head of a reply."""
     return any(map(block.begins_with, _BEGINS))
 
 

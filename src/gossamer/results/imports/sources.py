@@ -161,7 +161,7 @@ def _look_up(place: str, store: ArchiveOptions) -> list[Source]:
 
 
 def _look(place: str, size: int, store: ArchiveOptions) -> list[Source]:
-    """Return the archives in a file: one, but for packages."""
+    """Return the archives in a file: one, except for packages."""
     source = Source(0, place, place, size, "")
     try:
         with open_place(place, store, size) as file:

@@ -46,11 +46,11 @@ def least_of_both(one: Column, other: Column) -> npt.NDArray[np.uint32]:
 
 
 SILENT = 1
-"""Of a page: its links are not followed (but for redirects and what is part of it)."""
+"""Of a page: its links are not followed (except for redirects and what is part of it)."""
 PART = 2
 """It was fetched as part of another page."""
 BEYOND = 4
-"""It is ours only as part of another page: what it names is not, but for its own parts."""
+"""It is ours only as part of another page: what it names is not, except for its own parts."""
 REDIRECTS = 8
 PASSING = 16
 """Its last attempt ended with an error that may pass."""

@@ -90,7 +90,7 @@ class _SegmentReader:
         self._ended = False
 
     def fill(self, rows_max: int) -> bool:
-        """Hold about `rows_max` rows and at least one whole partition, while there are any; say whether it does."""
+        """Hold about `rows_max` rows and at least one whole partition, while there are any; return whether it does."""
         while not self._ended and (sum(map(len, self._held)) < rows_max or self.whole < 0):
             found = next(self._batches, None)
             if found is None:

@@ -49,7 +49,7 @@ class SeedFingerprints:
         return SEED_FILE if at < len(self._others) and int(self._others[at]) == fp else 0
 
     def add(self, fp: int, kind: int) -> bool:
-        """Count a URL as a seed too; say whether that is new."""
+        """Count a URL as a seed too; return whether that is new."""
         if self.kind(fp) in (kind, SEED_ARGUMENT):
             return False
         if kind == SEED_ARGUMENT:
@@ -104,7 +104,7 @@ def _add_fetched(judge: Judge, seeds: SeedFingerprints, pages: RowSource) -> Non
 
 
 def _follow(judge: Judge, seeds: SeedFingerprints, pages: RowSource) -> bool:
-    """Widen the roots by the redirects of seeds; say whether that brought new seeds."""
+    """Widen the roots by the redirects of seeds; return whether that brought new seeds."""
     found = False
     for _, batch in pages.batches(columns=["url", "key", "outcome", "redirect_to"]):
         redirected = batch.filter(pc.fill_null(pc.equal(batch["outcome"].cast("string"), "redirected"), False))

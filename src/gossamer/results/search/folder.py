@@ -78,8 +78,8 @@ def rows_at(position: str) -> int:
 
 
 def is_behind(directory: Path, position: str) -> bool:
-    """Say whether a crawl has files of `pages` that are newer than its index. One that follows its crawl is behind if
-    a later run did not keep it (`search.enabled`), also where it follows it again. Costs a look into two folders.
+    """Return whether a crawl has files of `pages` that are newer than its index. One that follows its crawl is behind
+    if a later run did not keep it (`search.enabled`), also where it follows it again. Costs a look into two folders.
     """
     if position.endswith(LACKING):
         return True
@@ -101,7 +101,7 @@ def is_behind(directory: Path, position: str) -> bool:
 
 
 def _is_kept(directory: Path) -> bool:
-    """Say whether a crawl keeps its index now."""
+    """Return whether a crawl keeps its index now."""
     try:
         search = tomllib.loads(read_input(directory / "crawl.toml").decode("utf-8")).get("search", {})
     except (OSError, ValueError):
@@ -205,7 +205,7 @@ def _segment_faults(folder: Path, *, deep: bool) -> Iterator[tuple[Path, str]]:
 
 
 def _agrees(file: Path) -> bool:
-    """Say whether a file of tantivy agrees with the checksum in its footer: JSON, its length, and four bytes."""
+    """Return whether a file of tantivy agrees with the checksum in its footer: JSON, its length, and four bytes."""
     size = file.stat().st_size
     with file.open("rb") as reader:
         reader.seek(max(0, size - 8))

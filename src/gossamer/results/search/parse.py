@@ -1,6 +1,6 @@
 """Parse: a query as people write it becomes words, phrases and groups; what it cannot mean is said, not dropped.
 
-A colon, a bracket in a word and a hyphen are text, but for a colon after the name of a field.
+A colon, a bracket in a word and a hyphen are text, except for a colon after the name of a field.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def _pairs(run: re.Match[str]) -> str:
 
 
 def is_dense(term: str) -> bool:
-    """Say whether a term is of a script that is written without spaces."""
+    """Return whether a term is of a script that is written without spaces."""
     return not term.isascii() and _RUN.match(term) is not None
 
 

@@ -130,7 +130,7 @@ class _Record:
 
 
 def is_length(text: str) -> bool:
-    """Say whether a text is a number that a length can have: `²` is a digit, too."""
+    """Return whether a text is a number that a length can have: `²` is a digit, too."""
     return text.isascii() and text.isdigit() and len(text) <= _LENGTH_DIGITS_MAX
 
 

@@ -42,7 +42,7 @@ class UploadCounts(msgspec.Struct):
 
 
 class Uploads:
-    """Uploads what journals have finished, `store_uploads_max` files at a time. Everything runs on the loop but for
+    """Uploads what journals have finished, `store_uploads_max` files at a time. Everything runs on the loop except for
     digests, which a thread makes, and the network, which is obstore's.
     """
 

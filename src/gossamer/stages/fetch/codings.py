@@ -120,7 +120,7 @@ def coding_of(label: str, start: bytes) -> str:
 
 
 def is_zlib(start: bytes) -> bool:
-    """Say whether a body with the coding `deflate` begins like zlib (RFC 1950, section 2.2), or is raw (RFC 1951)."""
+    """Return whether a body in `deflate` begins like zlib (RFC 1950, section 2.2), or is raw (RFC 1951)."""
     return len(start) >= 2 and start[0] & 0x0F == 8 and (start[0] << 8 | start[1]) % 31 == 0
 
 

@@ -59,7 +59,7 @@ def peek(fd: int) -> bytes:
 
 
 def is_connected(fd: int) -> bool:
-    """Say whether a TCP connection exists, even if its TLS handshake has not ended."""
+    """Return whether a TCP connection exists, even if its TLS handshake has not ended."""
     return _ask(fd, socket.SocketType.getpeername) is not None
 
 

@@ -57,11 +57,11 @@ class Cookie(msgspec.Struct, array_like=True, frozen=True, gc=False):
         return len(self.name) + len(self.value) + len(self.domain) + len(self.path)
 
     def is_over(self, now: float) -> bool:
-        """Say whether it has expired."""
+        """Return whether it has expired."""
         return 0.0 < self.expires_at <= now
 
     def is_for(self, host: str, path: str, *, secure: bool) -> bool:
-        """Say whether it is sent to a host and path (section 5.8.3)."""
+        """Return whether it is sent to a host and path (section 5.8.3)."""
         at_home = host == self.domain if self.host_only else within(host, self.domain)
         return at_home and _path_matches(path, self.path) and (secure or not self.secure)
 
@@ -123,7 +123,7 @@ class Jar:
         self.changed = True
 
     def _shadows_secure(self, cookie: Cookie) -> bool:
-        """Say whether a cookie from an insecure origin would shadow a secure one."""
+        """Return whether a cookie from an insecure origin would shadow a secure one."""
         return any(
             one.secure
             and one.name == cookie.name
@@ -229,7 +229,7 @@ def cookie_date(text: str) -> float | None:
 
 
 def within(host: str, domain: str) -> bool:
-    """Say whether a host is a domain or below it (section 5.1.3)."""
+    """Return whether a host is a domain or below it (section 5.1.3)."""
     return host == domain or (host.endswith("." + domain) and not _ADDRESS.fullmatch(host))
 
 

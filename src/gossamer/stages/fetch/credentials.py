@@ -30,12 +30,12 @@ _CREDENTIAL = re.compile(
 
 
 def is_credential(name: str) -> bool:
-    """Say whether a header or an option with this name carries a secret."""
+    """Return whether a header or an option with this name carries a secret."""
     return _CREDENTIAL.search(name) is not None
 
 
 def is_reference(value: str) -> bool:
-    """Say whether a value refers to a secret elsewhere: `env:NAME` or `file:PATH`."""
+    """Return whether a value refers to a secret elsewhere: `env:NAME` or `file:PATH`."""
     return _REFERENCE.fullmatch(value) is not None
 
 

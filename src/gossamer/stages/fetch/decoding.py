@@ -102,7 +102,7 @@ class BoundedDecoder:
 
 
 def _is_gzip_text(media_type: str, content: bytes) -> bool:
-    """Say whether content of a text type is gzip: a server compressed it twice, or names no coding."""
+    """Return whether content of a text type is gzip: a server compressed it twice, or names no coding."""
     is_text = media_type.startswith("text/") or media_type.endswith(("xml", "json"))
     return is_text and content.startswith(STREAMS["gzip"][1])
 
@@ -127,7 +127,7 @@ def content_codings(headers: tuple[tuple[str, str], ...]) -> list[str]:
 
 
 def is_complete(codings: Sequence[str], body: bytes) -> bool:
-    """Say whether a body has the last of `codings`, and ends as that coding requires."""
+    """Return whether a body has the last of `codings`, and ends as that coding requires."""
     coding = coding_of(codings[-1], body)
     return coding in KNOWN and _remove(coding, body, _COMPLETE_BYTES_MAX)[1:] == (True, "")
 

@@ -90,7 +90,7 @@ class Digests:
         return authorization(challenge, target, login, method, secrets.token_hex(8))
 
     def handle_reply(self, url: str, reply: Reply, answer: str) -> bool:
-        """Process a reply to a request with this `answer`; say whether it is a challenge that the next one answers."""
+        """Process a reply to a request with this `answer`; return whether its challenge can be answered next."""
         if reply.status == UNAUTHORIZED:
             return self.handle_challenge(url, reply.headers, answer)
         origin = origin_of(url)

@@ -21,7 +21,7 @@ _LENGTHS: Final = frozenset({_LENGTH, "transfer-encoding"})
 
 
 def is_whole(transfer: Transfer, end: End) -> bool:
-    """Say whether a reply is complete although its connection, whose end is the body's, did not end well.
+    """Return whether a reply is complete although its connection, whose end is the body's, did not end well.
 
     By RFC 9112, section 9.8, a body is incomplete if TLS ends without its alert. Many servers never send this alert,
     and browsers accept such bodies; without TLS there would be no difference. A reset connection may have lost its last
@@ -46,7 +46,7 @@ def is_whole(transfer: Transfer, end: End) -> bool:
 
 
 def _shows_its_end(head: Head, transfer: Transfer) -> bool:
-    """Say whether a redirect, a compressed body or an HTML page is complete by its own format."""
+    """Return whether a redirect, a compressed body or an HTML page is complete by its own format."""
     codings = content_codings(head.headers)
     if codings and transfer.file is None:
         return bool(transfer.body) and is_complete(codings, bytes(transfer.body))

@@ -182,8 +182,8 @@ def _transfer(options: FetchOptions, bodies: BodyMemory) -> Transfer:
 
 
 def _waits(transfer: Transfer, *_: int) -> bool:
-    """Say whether libcurl has waited too long for a reply, in which it blocks the event loop: it does after the data,
-    for up to a minute, and calls this once a second.
+    """Return whether libcurl has waited too long for a reply, in which it blocks the event loop: it does after the
+    data, for up to a minute, and calls this once a second.
     """
     driver = transfer.driver
     now = elapsed_s()

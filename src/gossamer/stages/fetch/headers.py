@@ -105,7 +105,7 @@ def _parse_lines(lines: Sequence[bytes]) -> list[tuple[str, str]]:
 
 
 def is_wanted(head: Sequence[bytes], media_types: tuple[str, ...]) -> bool:
-    """Say whether a body is wanted, by its head: for a document, only if it has one of these types."""
+    """Return whether a body is wanted, by its head: for a document, only if it has one of these types."""
     parsed = parse_head(head)
     if parsed is None or not 200 <= parsed.status < 300:
         return True

@@ -143,7 +143,7 @@ def replace_headers(headers: Iterable[tuple[str, str]], by: Iterable[tuple[str, 
 
 
 def sendable(name: str, value: str) -> bool:
-    """Say whether a header can be sent as it is, and is not one that libcurl sets."""
+    """Return whether a header can be sent as it is, and is not one that libcurl sets."""
     return _NAME.match(name) is not None and _VALUE.match(value) is not None and name.lower() not in _RESERVED
 
 
@@ -460,6 +460,6 @@ def _reply(transfer: Transfer, at: Address, headers: Headers, truncated: str) ->
 
 
 def _is_of_all(head: Head) -> bool:
-    """Say whether the range of a 206 is the whole content (RFC 9110, section 14.4); servers send them unasked too."""
+    """Return whether a 206, which servers send unasked too, has the whole content (RFC 9110, section 14.4)."""
     ranges = [_RANGE.fullmatch(value.strip()) for name, value in head.headers if name.lower() == "content-range"]
     return len(ranges) == 1 and ranges[0] is not None and int(ranges[0][1]) + 1 == int(ranges[0][2])

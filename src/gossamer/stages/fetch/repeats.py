@@ -44,7 +44,7 @@ class Repeats:
         self._urls: dict[str, bool] = {}
 
     def is_next(self, url: str) -> bool:
-        """Say whether a request is the repetition that its failure asked for; the next one is not."""
+        """Return whether a request is the repetition that its failure asked for; the next one is not."""
         return bool(self._urls) and self._urls.pop(url, False)
 
     def kind(self, url: str, authority: str) -> type[TolerantTransfer] | None:
@@ -78,7 +78,7 @@ class Repeats:
 
 
 def is_refused_reply(transfer: Transfer, failed: Failure, end: End) -> bool:
-    """Say whether libcurl refused the head or the framing of a reply, which a more tolerant reader may read."""
+    """Return whether libcurl refused the head or the framing of a reply, which a more tolerant reader may read."""
     if transfer.stopped:
         return False
     if is_partial(end):

@@ -75,7 +75,7 @@ class _Place(NamedTuple):
         return host == self.host or (self.below and host.endswith("." + self.host))
 
     def begins(self, path: str) -> bool:
-        """Say whether a path with its query is at or below that of the rule."""
+        """Return whether a path with its query is at or below that of the rule."""
         if not path.startswith(self.path):
             return False
         return self.path.endswith("/") or path[len(self.path) : len(self.path) + 1] in ("", "/", "?")

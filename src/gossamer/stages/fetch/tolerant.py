@@ -363,7 +363,7 @@ class TolerantTransfer(Transfer):
 
 
 def is_blocked(error: Exception) -> bool:
-    """Say whether an operation would have to wait."""
+    """Return whether an operation would have to wait."""
     return isinstance(error, BlockingIOError) or error.args[0] == pycurl.E_AGAIN
 
 

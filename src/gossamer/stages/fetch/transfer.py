@@ -196,15 +196,15 @@ class Transfer:
             self._has_target = True
 
     def is_tunnelled(self, url: str) -> bool:
-        """Say whether connections for a URL are with its host, directly or in a tunnel, and not with a proxy."""
+        """Return whether connections for a URL are with its host, directly or in a tunnel, and not with a proxy."""
         return self.pinned or url.startswith(_OVER_TLS)
 
     def is_pinned_to(self, remote_ip: str) -> bool:
-        """Say whether a connection is with the request's address, or with the proxy."""
+        """Return whether a connection is with the request's address, or with the proxy."""
         return bool(self.proxy) or remote_ip == self.ip or _same_address(remote_ip, self.ip)
 
     def take_over(self, _finish: Callable[[pycurl.Curl, End], None]) -> bool:
-        """Say whether the transfer goes on without libcurl; it calls the function at its end then."""
+        """Return whether the transfer goes on without libcurl; it calls the function at its end then."""
         return False
 
     def sends(self) -> None:
@@ -271,7 +271,7 @@ class Transfer:
         )
 
     def ends_within_head(self) -> bool:
-        """Say whether a head began but did not end, for which libcurl reports no error when a connection is closed."""
+        """Return whether a head began but did not end: libcurl reports no error when a connection is closed."""
         if self.head and self.head[-1] in LINE_ENDS:
             return False
         last = next((line for line in reversed(self.head) if line in LINE_ENDS or line.startswith(b"HTTP/")), b"\n")
@@ -333,7 +333,7 @@ class Transfer:
             self.wire_bytes += sum(count_received(data.fileno()) for data in self._data)
 
     def overdoes(self, now: float) -> bool:
-        """Say whether it must end, because it received too much for its content, or too slowly. Call `count` first."""
+        """Return whether it must end: it received too much for its content, or too slowly. Call `count` first."""
         content = self.head_bytes + self.body_bytes
         framed_max = FRAMING_BYTES_MIN + self._options.wire_ratio_max * content
         if self.wire_bytes > framed_max and self._read_bytes() > framed_max:
@@ -360,7 +360,7 @@ class Transfer:
         return OTHERS_SHARE * self._options.connect_s_max
 
     def _is_all_there(self) -> bool:
-        """Say whether a body has reached its length although libcurl waits for the end of the connection: with
+        """Return whether a body has reached its length although libcurl waits for the end of the connection: with
         `Transfer-Encoding: identity`, which HTTP/1.1 no longer has since RFC 7230, or a space before a colon.
         """
         fields = [line.lower().strip().partition(b":") for line in self.head]
@@ -370,7 +370,7 @@ class Transfer:
         return is_odd and [value for _, value in lengths] == [b"%d" % self.body_bytes]
 
     def wastes(self) -> bool:
-        """Say whether it received much, but little content, since the last call. Call `count` first."""
+        """Return whether it received much, but little content, since the last call. Call `count` first."""
         if self.wire_bytes - self._wasted_read < WASTE_BYTES_MIN:
             return False
         read = self._read_bytes()
@@ -479,7 +479,7 @@ class Transfer:
         return 0 if self.stopped else None
 
     def _grinds(self) -> bool:
-        """Say whether the last turns had many callbacks for little content: then pause the transfer."""
+        """Return whether the last turns had many callbacks for little content: then pause the transfer."""
         content = self.body_bytes - self._content_before
         self._content_before = self.body_bytes
         self._calls_left = CALLS_A_TURN_MAX

@@ -169,8 +169,8 @@ def _by_socks(text: str) -> str:
 
 
 def is_h2_failure(transfer: Transfer, end: End) -> bool:
-    """Say whether a transfer failed because of HTTP/2: its server breaks the protocol, resets the stream, refuses the
-    request on a new connection, or resets a new connection.
+    """Return whether a transfer failed because of HTTP/2: its server breaks the protocol, resets the stream, refuses
+    the request on a new connection, or resets a new connection.
     """
     code, text = end
     if transfer.stopped:
@@ -181,31 +181,31 @@ def is_h2_failure(transfer: Transfer, end: End) -> bool:
 
 
 def is_stream_failure(transfer: Transfer, end: End) -> bool:
-    """Say whether an HTTP/2 failure concerns one request, which may be repeated: its stream was reset or refused."""
+    """Return whether an HTTP/2 failure concerns one request, which may be repeated: its stream was reset or refused."""
     if transfer.was_refused:
         return True
     return end.code == _H2_STREAM and "PROTOCOL_ERROR" not in end.text and not breaks_h2(end)
 
 
 def breaks_h2(end: End) -> bool:
-    """Say whether a reply only breaks the rules of HTTP/2, such as one with `Upgrade: h2,h2c`.
+    """Return whether a reply only breaks the rules of HTTP/2, such as one with `Upgrade: h2,h2c`.
     Over HTTP/1.1 the same reply is fine.
     """
     return bool(end.code) and any(words in end.text for words in _BROKEN_H2)
 
 
 def is_unclosed(end: End) -> bool:
-    """Say whether the only error is that TLS did not end before its connection."""
+    """Return whether the only error is that TLS did not end before its connection."""
     return end.code == pycurl.E_RECV_ERROR and _UNCLOSED in end.text
 
 
 def is_reset(end: End) -> bool:
-    """Say whether the only error is that the server reset the connection."""
+    """Return whether the only error is that the server reset the connection."""
     return end.code == pycurl.E_RECV_ERROR and _RESET in end.text  # OS_ERRNO may be that of a later call.
 
 
 def is_partial(end: End) -> bool:
-    """Say whether the only error is that the body is shorter than its length or its chunks say."""
+    """Return whether the only error is that the body is shorter than its length or its chunks say."""
     return bool(end.code == pycurl.E_PARTIAL_FILE)
 
 
@@ -215,7 +215,7 @@ def breach(code: int, text: str) -> str:
 
 
 def is_ill_chunked(code: int, text: str) -> bool:
-    """Say whether the only error is in the chunks of a body."""
+    """Return whether the only error is in the chunks of a body."""
     return code == pycurl.E_RECV_ERROR and "chunk" in text  # One code for these and for lost connections.
 
 
@@ -397,13 +397,13 @@ class RouteHealth:
             del self.answered[next(iter(self.answered))]
 
     def _reaches_no_host(self, authority: str, routes: Iterable[RouteHealth]) -> bool:
-        """Note a host that is not reached; say whether other routes pass while this one reached none ever."""
+        """Note a host that is not reached; return whether other routes pass while this one reached none ever."""
         if len(self._failed) < UNREACHED_HOSTS_MIN:
             self._failed.add(authority)
         return len(self._failed) >= UNREACHED_HOSTS_MIN and any(one.passes and one.answered for one in routes)
 
     def _fell_silent(self, authority: str) -> bool:
-        """Note a host that is silent; say whether enough are silent that answered before."""
+        """Note a host that is silent; return whether enough are silent that answered before."""
         if authority in self.answered and len(self._failed) < SILENT_HOSTS_MIN:
             self._failed.add(authority)
         return len(self._failed) >= SILENT_HOSTS_MIN
@@ -433,7 +433,7 @@ def _of_proxy(error: str, proxy: str) -> str:
 
 
 def _is_of_proxy(transfer: Transfer, outcome: str, code: int, text: str) -> bool:
-    """Say whether a transfer failed because its proxy cannot be reached, does not speak to us or does not let us in.
+    """Return whether a transfer failed because its proxy cannot be reached, does not speak to us or does not let us in.
 
     An HTTP proxy that looks for the host is as silent as one that hangs; one over TLS or SOCKS5 has greeted by then.
     """

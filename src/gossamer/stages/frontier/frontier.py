@@ -424,7 +424,7 @@ class Frontier:
         return facts_of(self._epochs, url, host, site_gate, budget, usage)
 
     def is_leased(self, url: Url) -> bool:
-        """Say whether a URL is leased now."""
+        """Return whether a URL is leased now."""
         return url.fingerprint in self._leased
 
     @property

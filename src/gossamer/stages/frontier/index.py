@@ -206,7 +206,7 @@ class HostIndex:
             begin = range_end(key[: end + 1])
 
     def sleeps_past(self, host: Host, at: float) -> bool:
-        """Say whether a host sleeps beyond `at`."""
+        """Return whether a host sleeps beyond `at`."""
         return host.record.index_family == "sleep" and _instant(host.record.index_key) > micros(at)
 
     def leave(self, host: Host) -> None:
@@ -264,7 +264,7 @@ class HostIndex:
         return nsmallest(most, found)
 
     def may_have(self, now: float) -> bool:
-        """Say whether there may be a host to activate; call `draw`, `wake` and `deferred` to find it."""
+        """Return whether there may be a host to activate; call `draw`, `wake` and `deferred` to find it."""
         alarms = self._alarms
         return bool(self._ready or self.deferred.hosts or (alarms and alarms[0][0] / 1e6 <= now))
 

@@ -96,12 +96,12 @@ class Sites:
                 self._thinned[site.name] = site
 
     def has_room(self, host: Host) -> bool:
-        """Say whether another host of a host's site may enter the workbench."""
+        """Return whether another host of a host's site may enter the workbench."""
         site = self._bench.find_site(_site_name(host))
         return site is None or site.users < self._room(site)
 
     def is_here(self, host: Host) -> bool:
-        """Say whether hosts of a host's site are on the workbench."""
+        """Return whether hosts of a host's site are on the workbench."""
         site = self._bench.find_site(_site_name(host))
         return site is not None and site.users > 0
 
@@ -225,7 +225,7 @@ class SharedGates:
             self._bench.unshut(place.address, at)
 
     def begin(self, lease: Lease, now: float) -> bool:
-        """Say whether a request may go out now; if so, note it."""
+        """Return whether a request may go out now; if so, note it."""
         place = lease.place
         site = lease.site
         assert place is not None, "a request goes to an address"

@@ -82,7 +82,7 @@ class FrontierMoves:
         return found
 
     def is_drained(self, first: int, end: int) -> bool:
-        """Say whether all that was leased of them has come back."""
+        """Return whether all that was leased of them has come back."""
         return not any(host.out or host.leased for host in self._hosts.of(first, end))
 
     def release(self, first: int, end: int) -> list[Prerequisite]:

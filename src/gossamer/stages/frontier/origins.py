@@ -64,7 +64,7 @@ def name_of(host: str, key: str) -> str:
 
 
 def has_answered(record: HostRecord, key: str) -> bool:
-    """Say whether an origin ever answered."""
+    """Return whether an origin ever answered."""
     one = record.origin(key)
     return bool(record.answered & ANSWERED.get(key, 0)) or (one is not None and one.answered)
 
@@ -106,7 +106,7 @@ def gate(host: Host, key: str, now: float, remembered_s: float) -> Gate:
 
 
 def is_open(host: Host, key: str) -> bool:
-    """Say whether `gate` would be `open` for a URL of an origin. Gives no origin a place, unlike `gate`."""
+    """Return whether `gate` would be `open` for a URL of an origin. Gives no origin a place, unlike `gate`."""
     one = host.record.origin(key)
     return ":" not in key if one is None else not one.wait_until
 
@@ -131,7 +131,7 @@ def free_at(host: Host, key: str) -> float:
 
 
 def all_free(host: Host) -> bool:
-    """Say whether every origin of a host may be requested now: `free_at` is 0.0 for all its URLs."""
+    """Return whether every origin of a host may be requested now: `free_at` is 0.0 for all its URLs."""
     origins = host.record.origins
     return not host.probing and (origins is None or not any(one.wait_until for one in origins.values()))
 
@@ -152,7 +152,7 @@ def lane_at(host: Host, level: int) -> float:
 
 
 def on_trial(record: HostRecord, level: int) -> bool:
-    """Say whether one of a host's queues holds only URLs of origins that have not answered since they failed."""
+    """Return whether one of a host's queues holds only URLs of origins that have not answered since they failed."""
     origins = record.origins
     slot = slot_of(level)
     if origins is None:
@@ -218,7 +218,7 @@ def admit(host: Host, key: str, now: float, remembered_s: float) -> Origin | Non
 
 
 def _has_room(host: Host, now: float, remembered_s: float) -> bool:
-    """Say whether another origin with a port has a place; drop an entry that is no longer needed if necessary."""
+    """Return whether another origin with a port has a place; drop an entry that is no longer needed if necessary."""
     origins = host.record.origins
     assert origins is not None
     ports = {key: one for key, one in origins.items() if ":" in key}
@@ -252,7 +252,7 @@ def _may_go(host: Host, key: str, now: float, remembered_s: float) -> bool:
 
 
 def _is_empty(host: Host, slot: int) -> bool:
-    """Say whether a slot has no URLs that are set aside, in memory or on disk."""
+    """Return whether a slot has no URLs that are set aside, in memory or on disk."""
     lanes = [lane(slot, level) for level in range(LEVELS)]
     queues = [host.record.levels[level] for level in lanes if level in host.record.levels]
     return all(queue.block == queue.tail for queue in queues) and not any(level in host.readings for level in lanes)

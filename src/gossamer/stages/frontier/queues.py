@@ -210,7 +210,7 @@ class Queues:
         return at if at < NEVER else None
 
     def _has_others(self, host: Host, now: float) -> bool:
-        """Say whether a host has URLs of answering origins that may be requested now."""
+        """Return whether a host has URLs of answering origins that may be requested now."""
         if any(is_open(host, key_of(item.url)) for item in host.window or ()):
             return True
         return any(not on_trial(host.record, level) for level in self._readable(host, now))

@@ -175,7 +175,7 @@ class LevelQueue(msgspec.Struct, array_like=True, gc=False):
         self.done = (*before, (begin, end), *after)
 
     def is_finished(self, number: int) -> bool:
-        """Say whether a URL is finished."""
+        """Return whether a URL is finished."""
         return number < self.head or any(begin <= number < end for begin, end in self.done)
 
 

@@ -153,7 +153,7 @@ class Scheduler:
             self.activate(self._hosts.get(found[1], found[0]), now)
 
     def widen(self, now: float) -> bool:
-        """Enlarge the workbench because a request could go out; say whether a host was added."""
+        """Enlarge the workbench because a request could go out; return whether a host was added."""
         if not (self._index.may_have(now) or self._sites.may_have):
             return False
         self._deferred.end_round(now)
@@ -184,7 +184,7 @@ class Scheduler:
         return min((at for at in (wake_at, self._deferred.round_ends_at) if at is not None), default=None)
 
     def activate(self, host: Host, now: float) -> None:
-        """Put a host on the workbench; or let it wait, but for a prerequisite fetch, if its site has enough there."""
+        """Put a host on the workbench, or let it wait: its site has enough there, and it has no prerequisite fetch."""
         if host.on_bench:
             return
         if not (host.prerequisites or self._sites.has_room(host)):
@@ -386,7 +386,7 @@ class HostControl:
         self._scheduler.schedule(host, now)
 
     def is_parked(self, url: Url) -> bool:
-        """Say whether a URL's host waits for its robots.txt."""
+        """Return whether a URL's host waits for its robots.txt."""
         return self._host(url).parked == ROBOTS
 
     def locate(self, url: Url, now: float) -> None:

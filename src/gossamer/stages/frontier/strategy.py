@@ -27,7 +27,7 @@ class Strategy:
         """Queue URLs that may be fetched now; called before each lease."""
 
     def can_offer(self) -> bool:
-        """Say whether `offer` queues URLs now. If not, the crawl ends when its queues are empty."""
+        """Return whether `offer` queues URLs now. If not, the crawl ends when its queues are empty."""
         return False
 
     def finish(self, url: Url, outcome: str) -> None:

@@ -23,7 +23,7 @@ class Leases(Protocol):
         """Return when an address may be requested; None if it must be leased first: then `on_open` is called later."""
 
     def may_ask(self, address: str, now: float) -> bool:
-        """Say whether a request to an address may begin now."""
+        """Return whether a request to an address may begin now."""
 
     def began(self, address: str) -> None:
         """Note that a request to an address begins."""

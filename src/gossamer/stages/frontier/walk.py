@@ -98,7 +98,7 @@ class RandomWalk(Strategy):
             self._step(self._idle.popleft(), now)
 
     def can_offer(self) -> bool:
-        """Say whether a walker may take a step."""
+        """Return whether a walker may take a step."""
         counts = self._walked.counts
         return bool(self._idle) and (counts.hosts > 0 or bool(counts.elsewhere))
 

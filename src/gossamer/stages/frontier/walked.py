@@ -157,7 +157,7 @@ class WalkedPages:
 
 
 def has_walked(epochs: Epochs) -> bool:
-    """Say whether a crawl with a commit is a walk: then each of its commits has the counts."""
+    """Return whether a crawl with a commit is a walk: then each of its commits has the counts."""
     return epochs.get("walk", WALK_COUNTS) is not None
 
 

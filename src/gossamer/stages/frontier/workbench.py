@@ -52,13 +52,13 @@ class WorkbenchSize:
         self.hosts = min(self.hosts, options.active_hosts_max)
 
     def may_widen(self, active: int, window_bytes: int) -> bool:
-        """Say whether there is memory for one more host, for when a request could go out and no host is due."""
+        """Return whether there is memory for one more host, for when a request could go out and no host is due."""
         return active < self._options.active_hosts_max and (
             active < 1 or (active + 1) * HOST_BYTES + window_bytes <= self._options.active_hosts_bytes_max
         )
 
     def widen(self, active: int, window_bytes: int) -> bool:
-        """Grow by one host if there is memory for it; say whether there is a free place now."""
+        """Grow by one host if there is memory for it; return whether there is a free place now."""
         if self.may_widen(active, window_bytes):
             self.hosts = max(self.hosts, active + 1)
         return active < self.hosts
@@ -262,7 +262,7 @@ class Workbench:
         heapq.heapify(self._turns)
 
     def _site_open(self, host: Host, site: Site, now: float) -> bool:
-        """Say whether a host's site may be requested; if not, let the host wait."""
+        """Return whether a host's site may be requested; if not, let the host wait."""
         if self._is_full(site):
             if site.tokens is not None:
                 site.tokens.ask(now)  # The token may arrive at once; then waiting hosts get their turn below.
@@ -278,7 +278,7 @@ class Workbench:
         return True
 
     def _is_full(self, site: Site) -> bool:
-        """Say whether a site has its maximum of concurrent requests, or other shards have its tokens."""
+        """Return whether a site has its maximum of concurrent requests, or other shards have its tokens."""
         most = self._per_site or None if site.tokens is None else site.tokens.most
         return most is not None and site.out >= most
 
@@ -289,7 +289,7 @@ class Workbench:
             self._call(site, CALLED_MAX)
 
     def _readmit(self, now: float) -> bool:
-        """Give turns to all hosts that wait at sites that are not in use; say whether one has its turn now.
+        """Give turns to all hosts that wait at sites that are not in use; return whether one has its turn now.
 
         Needed if the hosts that got a turn when the site's last request ended have left without using it.
         """
@@ -456,7 +456,7 @@ class Workbench:
 
 
 def _counts(turns: Sequence[tuple[float, int, int, Host | SiteLine]]) -> bool:
-    """Say whether the first turn in a line is neither missing nor outdated."""
+    """Return whether the first turn in a line is neither missing nor outdated."""
     if not turns:
         return False
     _, _, stamp, first = turns[0]
@@ -464,7 +464,7 @@ def _counts(turns: Sequence[tuple[float, int, int, Host | SiteLine]]) -> bool:
 
 
 def _drop_stale(turns: list[Turn]) -> bool:
-    """Drop outdated turns from the front of a line; say whether a turn is left."""
+    """Drop outdated turns from the front of a line; return whether a turn is left."""
     while turns and turns[0][2] != turns[0][3].stamp:
         heapq.heappop(turns)
     return bool(turns)

@@ -130,7 +130,7 @@ class Announcements(TypedModule):
 
 
 def _may_be_list(head: bytes) -> bool:
-    """Say whether a seed of any type begins like a sitemap, a feed or a list of addresses."""
+    """Return whether a seed of any type begins like a sitemap, a feed or a list of addresses."""
     return _ROOT(head) is not None or head.lstrip(b"\xef\xbb\xbf \t\r\n")[:8].lower().startswith(_ADDRESSES)
 
 

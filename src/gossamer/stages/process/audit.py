@@ -109,7 +109,7 @@ class Audit(TypedModule):
 
 
 def is_place(fragment: str) -> bool:
-    """Say whether a fragment, without its text directive, names a place in a page: `#top` and `#` are its top."""
+    """Return whether a fragment, without its text directive, names a place in a page: `#top` and `#` are its top."""
     name = fragment.partition(_TEXT_DIRECTIVE)[0]
     return 0 < len(name) <= ID_CHARACTERS_MAX and not NO_PLACE.fullmatch(name)
 

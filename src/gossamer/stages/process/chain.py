@@ -184,7 +184,7 @@ class Modules:
         self._fitting = fitting or Fitting({}, {})
 
     def wants(self, media_type: str) -> bool:
-        """Say whether any module processes pages of a media type."""
+        """Return whether any module processes pages of a media type."""
         return bool(self.modules_for(media_type))
 
     def process(self, page: Page, findings: Findings | None = None, left_out: Sequence[int] = ()) -> Processed:

@@ -104,7 +104,7 @@ def _chosen(outline: Outline, url: str) -> list[bool]:
 
 
 def _is_numbering(outline: Outline, block: TextBlock) -> bool:
-    """Say whether a block is the column of line numbers beside code."""
+    """Return whether a block is the column of line numbers beside code."""
     node = block.node
     while node and block.text.replace(" ", "").isdigit():
         if _NUMBERING.search(outline.names[outline.kinds[node]][1]) is not None:

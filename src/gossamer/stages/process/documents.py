@@ -1,7 +1,7 @@
 """Documents: text, links and metadata of office files, EPUB and e-mail, in separate processes.
 
-All are read within bounds of bytes unpacked and text kept; but for workbooks and RTF, which libraries read, in pieces.
-XML that declares entities is not read. The column `document` says whether a file was read to its end.
+All are read within bounds of bytes unpacked and text kept; except for workbooks and RTF, which libraries read, in
+pieces. XML that declares entities is not read. The column `document` says whether a file was read to its end.
 """
 
 import posixpath

@@ -14,7 +14,7 @@ from gossamer.stages.process.xml import read_xml
 
 
 def is_xml(media_type: str) -> bool:
-    """Say whether a media type is of XML that is not XHTML."""
+    """Return whether a media type is of XML that is not XHTML."""
     return media_type.endswith(("/xml", "+xml")) and media_type not in HTML_TYPES
 
 

@@ -295,7 +295,7 @@ def of_background(attribute: str, value: str) -> Iterator[str]:
 
 
 def is_address(attribute: str, value: str) -> bool:
-    """Say whether a value in an attribute of `SOURCES` or `SETS` is an address: some are numbers for scripts."""
+    """Return whether a value in an attribute of `SOURCES` or `SETS` is an address: some are numbers for scripts."""
     if attribute[:5] != "data-":
         return value != ""
     return ("/" in value or "." in value) and "{" not in value and " " not in value.strip()

@@ -290,7 +290,7 @@ _decode = msgspec.json.Decoder(_JsonFeed).decode
 
 
 def read_json_feed(body: bytes, announcement: Announcement, related: list[tuple[str, str]]) -> bool:
-    """Parse a JSON Feed; say whether it was one."""
+    """Parse a JSON Feed; return whether it was one."""
     try:
         feed = _decode(body.removeprefix(BOM_UTF8))
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

@@ -67,7 +67,7 @@ def end_of_plain_root(lower: bytes, start: int) -> int:
 
 
 def closes_itself(tag: bytes) -> bool:
-    """Say whether a start tag, without its angle brackets, ends in a slash that is not part of a value."""
+    """Return whether a start tag, without its angle brackets, ends in a slash that is not part of a value."""
     return tag.endswith(b"/") and _UNQUOTED.search(tag[:-1]) is None
 
 
@@ -81,7 +81,7 @@ class ForeignContent:
         """From the outermost root on: name, and the language of what is in it, empty for HTML."""
 
     def __bool__(self) -> bool:
-        """Say whether a root is open."""
+        """Return whether a root is open."""
         return bool(self._open)
 
     @property

@@ -100,7 +100,7 @@ def _encoding(accepted: str | None, encoding: str) -> str:
 
 
 def shows(body: bytes, charset: str, text: str = "", selector: str = "") -> bool:
-    """Say whether a page's markup has a text, or an element that a CSS selector finds."""
+    """Return whether a page's markup has a text, or an element that a CSS selector finds."""
     if text:
         return text.encode() in to_utf8(body, charset)[0]
     tree = _tree(to_utf8(body[:MARKUP_BYTES_MAX], charset)[0])
@@ -108,7 +108,7 @@ def shows(body: bytes, charset: str, text: str = "", selector: str = "") -> bool
 
 
 def has_login_form(body: bytes, charset: str) -> bool:
-    """Say whether a page asks for one password; forms for new passwords ask for two or more."""
+    """Return whether a page asks for one password; forms for new passwords ask for two or more."""
     beginning = body[:MARKUP_BYTES_MAX]
     if b"password" not in beginning.lower():
         return False
@@ -117,7 +117,7 @@ def has_login_form(body: bytes, charset: str) -> bool:
 
 
 def is_selector(text: str) -> bool:
-    """Say whether a text is a valid CSS selector."""
+    """Return whether a text is a valid CSS selector."""
     try:
         LexborHTMLParser(b"<p>").css_first(text)
     except Exception:  # noqa: BLE001 - the parser names no class of its own
@@ -178,7 +178,7 @@ def _fields(controls: list[LexborNode], encoding: str) -> tuple[_Pairs, list[tup
 
 
 def _is_disabled(node: LexborNode) -> bool:
-    """Say whether a control or an option is disabled, or its group, outside of the first legend (section 4.10.19.5)."""
+    """Return whether a control or option is disabled, or its group outside of the first legend (section 4.10.19.5)."""
     legend: int | None = None
     above: LexborNode | None = node
     while above is not None:

@@ -16,7 +16,7 @@ _BOTH = frozenset(("msubsup", "munderover"))
 
 
 def linear_formula(content: str) -> str:
-    """Return the text of a formula, without its annotations; references stay. Linear but for nesting."""
+    """Return the text of a formula, without its annotations; references stay. Linear except for nesting."""
     held: list[list[str]] = [[]]
     names = [""]
     for end, name, text in _PIECE.findall(_ANNOTATION.sub("", content)):

@@ -242,7 +242,7 @@ class _HidingPage:
         return not any(self._is_revealed(one, 0 if one in own else rule.place) for one in (*own, *classes))
 
     def _is_revealed(self, name: str, place: int) -> bool:
-        """Say whether a rule behind a place of the style sheets shows what has this name."""
+        """Return whether a rule behind a place of the style sheets shows what has this name."""
         known = self._reveals.get((name, place))
         if known is None:
             pattern = automaton(rf"[.#]{re.escape(name)}(?:[^\w{{}}-]{_SHOWS}|{_SHOWS[6:]})")
@@ -296,7 +296,7 @@ def _close(stack: list[str], names: frozenset[str], barriers: frozenset[str]) ->
 
 
 def _is_hiding(declarations: str, called: str) -> bool:
-    """Say whether declarations hide an element; what they make transparent may be shown by what it is called."""
+    """Return whether declarations hide an element; what they make transparent may be shown by what it is called."""
     if re.search(_HIDING, declarations) or ("overflow" in declarations and re.search(_CLIPPED, declarations)):
         return True
     return re.search(_FADED, declarations) is not None and re.search(_APPEARS, declarations + called) is None

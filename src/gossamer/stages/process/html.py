@@ -92,7 +92,7 @@ class TreeMarkup:
 
 
 def _is_foreign(node: LexborNode) -> bool:
-    """Say whether an element within a root of SVG or MathML is theirs, and not HTML's."""
+    """Return whether an element within a root of SVG or MathML is theirs, and not HTML's."""
     parent = node.parent
     while parent is not None and (tag := parent.tag or "") not in ("svg", "math"):
         if tag in _HTML_WITHIN:
@@ -296,7 +296,7 @@ def _end_earlier(open_: list[bytes], name: bytes) -> None:
 
 
 def is_regular(body: bytes) -> bool:
-    """Say whether a long page is nested regularly, so that the cost of its tree is linear. 1 µs a tag."""
+    """Return whether a long page is nested regularly, so that the cost of its tree is linear. 1 µs a tag."""
     open_: list[bytes] = []
     wrong = 0
     body = body.lower().replace(b"<template", b"<templat_").replace(b"</template", b"</templat_")  # Part of the tree.

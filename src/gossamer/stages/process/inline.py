@@ -262,7 +262,7 @@ def combine(pieces: Iterable[str | Marked]) -> str:
 
 
 def _beside(outer: str, inner: str) -> bool:
-    """Say whether a mark between these characters is recognized (CommonMark 0.31, section 6.2)."""
+    """Return whether a mark between these characters is recognized (CommonMark 0.31, section 6.2)."""
     return not outer or outer.isspace() or _punctuation(outer) or not _punctuation(inner)
 
 
@@ -271,7 +271,7 @@ def _punctuation(character: str) -> bool:
 
 
 def edges(text: str) -> tuple[int, int]:
-    """Return where a text begins and ends but for white space and line breaks."""
+    """Return where a text begins and ends except for white space and line breaks."""
     start = 0
     end = len(text)
     while end and (text[end - 1].isspace() or (text[end - 1] == "\\" and text[end : end + 1] == "\n")):

@@ -92,7 +92,7 @@ class Items:
 
 
 def readable(media_type: str) -> bool:
-    """Say whether items may be in a page of this type: HTML, XML, JSON and text."""
+    """Return whether items may be in a page of this type: HTML, XML, JSON and text."""
     return media_type in HTML_TYPES or media_type.startswith("text/") or media_type.endswith(("json", "xml"))
 
 

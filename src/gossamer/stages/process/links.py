@@ -261,7 +261,7 @@ class Links:
         return taken
 
     def _room(self, key: tuple[str, str] | str, nofollow: bool) -> bool:
-        """Say whether one more occurrence may be added, and count it."""
+        """Return whether one more occurrence may be added, and count it."""
         if key not in self._nofollow:
             if len(self._nofollow) >= self._options.links_max:
                 return False

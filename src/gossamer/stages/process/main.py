@@ -177,8 +177,8 @@ def with_captions(outline: Outline, keep: list[bool]) -> list[bool]:
 
 
 def _is_embedded(outline: Outline, gap: range, parents: tuple[int, int], kinds: frozenset[str] = EMBEDDED) -> bool:
-    """Say whether blocks between two paragraphs are lists, tables and the like of the text: short, without links. One
-    of the parents of the paragraphs is, or is in, the other one. One block at least is in an element of `kinds`.
+    """Return whether blocks between two paragraphs are lists, tables and the like of the text: short, without links.
+    One of the parents of the paragraphs is, or is in, the other one. One block at least is in an element of `kinds`.
     """
     around = min(parents)
     if outline.within[around] <= max(parents):
@@ -191,7 +191,7 @@ def _is_embedded(outline: Outline, gap: range, parents: tuple[int, int], kinds: 
 
 
 def _is_short(blocks: Sequence[TextBlock]) -> bool:
-    """Say whether blocks are few, short, and without many links."""
+    """Return whether blocks are few, short, and without many links."""
     words = sum(block.words for block in blocks)
     is_linked = any(block.link_words > LINKED_MAX * block.words for block in blocks)
     return len(blocks) <= EMBEDDED_BLOCKS_MAX and words <= EMBEDDED_WORDS_MAX and not is_linked
@@ -274,7 +274,7 @@ def _fill_ends(outline: Outline, keep: list[bool]) -> None:
 
 
 def _follows_content(outline: Outline, keep: Sequence[bool], node: int, first: int) -> bool:
-    """Say whether the block before an element, but for a heading, is kept and in the same element."""
+    """Return whether the block before an element, except for a heading, is kept and in the same element."""
     blocks = outline.blocks
     before = first - 1
     if before > 0 and outline.tags[blocks[before].node][0] in NAMING:

@@ -30,7 +30,7 @@ _MAY_BE_DATED = automaton(rf"(?i)<[a-z][^<>]*{_OF_DATES}[^<>]*>").finditer
 _DATED = re.compile(
     rf"<(?!(?:meta|link|input|body|a|img|svg)\b)([a-zA-Z][a-zA-Z0-9-]*+)(?=[^<>]*?(?i:{_OF_DATES}))([^<>]*+)>".encode()
 ).match
-"""Matches a tag, but for `time`, that may say that its element has a date."""
+"""Matches a tag, except for `time`, that may say that its element has a date."""
 _NAME_CHARACTERS_MAX = 100
 """Length of an author's name that an element holds."""
 _TEXT_BYTES_MAX = 500

@@ -214,7 +214,7 @@ def _codes(name: str) -> dict[str, bytes]:
 
 
 def _is_written(code: bytes, name: str) -> bool:
-    """Say whether an encoder uses these bytes; the others are only read."""
+    """Return whether an encoder uses these bytes; the others are only read."""
     if name == "shift_jis":
         return not b"\xed\x40" <= code <= b"\xef\xff" and not b"\xf0" <= code < b"\xfa"
     if name == "big5":

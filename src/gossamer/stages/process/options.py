@@ -122,7 +122,7 @@ class TypedModule:
         self._options = options or ProcessOptions()
 
     def wants(self, media_type: str) -> bool:
-        """Say whether pages of this type are for it."""
+        """Return whether pages of this type are for it."""
         return media_type in self.media_types
 
 

@@ -270,7 +270,7 @@ class _OutlineBuilder:
             raise TooMuchError
 
     def _had(self, name: str) -> bool:
-        """Say whether an element that is opened only once was opened before."""
+        """Return whether an element that is opened only once was opened before."""
         before = name in self._once
         self._once.add(name)
         return before

@@ -183,7 +183,7 @@ def _keep_line_break(first: LexborNode | None) -> None:
 
 
 def _is_dropped(tag: str, node: LexborNode) -> bool:
-    """Say whether an element must not be in the copy: it names another base or encoding, or requests early."""
+    """Return whether an element must not be in the copy: it names another base or encoding, or requests early."""
     if tag == "base":
         return True
     if tag == "meta":

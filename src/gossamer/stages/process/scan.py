@@ -435,7 +435,7 @@ def end_of_raw(body: bytes, lower: bytes, name: bytes, position: int) -> tuple[i
 
 
 def is_shadow_root(found: Mapping[str, str | None]) -> bool:
-    """Say whether a template with these attributes is shown (HTML standard, section 4.12.3)."""
+    """Return whether a template with these attributes is shown (HTML standard, section 4.12.3)."""
     return (found.get("shadowrootmode") or "").lower() in ("open", "closed")
 
 
@@ -446,7 +446,7 @@ def _end_of_tags(body: bytes) -> int:
 
 
 def is_plain(body: bytes, start: int, end: int) -> bool:
-    """Say whether a tag has no angle brackets inside."""
+    """Return whether a tag has no angle brackets inside."""
     return body.find(b">", start) == end - 1 and body.find(b"<", start + 1, end) < 0
 
 

@@ -26,7 +26,7 @@ def rows_of(table: Element) -> list[list[Element]]:
 
 
 def is_layout(table: Element) -> bool:
-    """Say whether a table places things on the page: tables, headings, an equation of LaTeXML, or one cell a row."""
+    """Return whether a table places things on the page: tables, headings, an equation of LaTeXML, or one cell a row."""
     if table.attributes.get("role") in ("presentation", "none"):
         return True
     rows = [row for row in rows_of(table) if row]

@@ -168,7 +168,7 @@ class SiteDocuments:
         return None
 
     def _is_known(self, url: Url, address: str, now: float) -> bool:
-        """Say whether a document is known. A copy that was fetched for another origin is stored for this one too."""
+        """Return whether a document is known. A copy that was fetched for another origin is stored for this one too."""
         held = self._get(url, address)
         if held is not None and now < held[0]:
             return True

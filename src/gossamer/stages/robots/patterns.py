@@ -72,7 +72,7 @@ def pattern_of(value: bytes, *, allow: bool, origin: str = "") -> str | None:
 
 
 def _same_host(start: str, origin: str) -> bool:
-    """Say whether `scheme://authority`, as written in a rule, has the host and port of an origin."""
+    """Return whether `scheme://authority`, as written in a rule, has the host and port of an origin."""
     scheme, _, authority = (absolute(start) or "").partition("://")
     own_scheme, _, own_authority = origin.partition("://")
     if scheme != own_scheme and not {scheme, own_scheme} <= _WEB:
@@ -138,7 +138,7 @@ class Matcher:
         self._lengths = tuple(sorted({len(prefix) for prefix in self._prefixes}, reverse=True))
 
     def allows(self, target: str) -> bool:
-        """Say whether a path with its query, in normal form, may be fetched."""
+        """Return whether a path with its query, in normal form, may be fetched."""
         best = 0
         allowed = True
         prefixes = self._prefixes
@@ -172,7 +172,7 @@ class Pattern:
         self._wilds = tuple(_wilds(self.text, True)) if is_wild else ()
 
     def matches(self, target: str) -> bool:
-        """Say whether the pattern matches a path with its query, in normal form."""
+        """Return whether the pattern matches a path with its query, in normal form."""
         if not self._wilds:
             return target.startswith(self.text)
         return any(wild.matches(target) for wild in self._wilds)

@@ -85,7 +85,7 @@ class RecentlyUsed(Generic[K, V]):
         return len(self._held)
 
     def __contains__(self, key: K) -> bool:
-        """Say whether there is a value. It does not count as used."""
+        """Return whether there is a value. It does not count as used."""
         return key in self._held
 
     def get(self, key: K) -> V | None:

@@ -109,7 +109,7 @@ class RobotsRules:
         return rules
 
     def allows(self, url_or_path: str) -> bool:
-        """Say whether we may fetch this: an absolute URL, or a path with its query. About 1 µs for most files."""
+        """Return whether we may fetch this: an absolute URL, or a path with its query. About 1 µs for most files."""
         path = target_of(url_or_path)
         return path == "/robots.txt" or (self._matcher.allows(path) and (self._also is None or self._also.allows(path)))
 

@@ -82,7 +82,7 @@ class Chain:
         return OUTLINK if out else link_type
 
     def is_elsewhere(self, origin: Url) -> bool:
-        """Say whether an origin is outside the scope: only outlinks lead there, and its sitemaps are not read."""
+        """Return whether an origin is outside the scope: only outlinks lead there, and its sitemaps are not read."""
         return self._inside is not None and not self._inside.touches(origin)
 
     def reason(self, link: Link) -> str:

@@ -81,7 +81,7 @@ class Farm:
         self.dirty = False
 
     def judge(self, host: int, sketch: Callable[[], Sketch]) -> bool:
-        """Take a page into account; say whether it is evidence: its host is new, or was not examined before."""
+        """Take a page into account; return whether it is evidence: its host is new, or was not examined before."""
         was_looked_at = self.judged.get(host)
         if host in self.spared or was_looked_at:
             return False
@@ -108,7 +108,7 @@ class Farm:
         self.node.fresh_links += (new / total - self.node.fresh_links) / FRESH_MEMORY_PAGES
 
     def is_witness(self, host: int) -> bool:
-        """Count a page and say whether its links are evidence: those of directories of hosts are not."""
+        """Count a page and return whether its links are evidence: those of directories of hosts are not."""
         if host in self.first:
             return False
         pages = self.namers[host] = self.namers.get(host, 0) + 1
@@ -180,7 +180,7 @@ class Farms:
         return farm
 
     def counts(self, links: Sequence[Link], page: str) -> bool:
-        """Say whether `note_links` may need the eliminator's answers to the links of a page, named by its address."""
+        """Return whether `note_links` may need the eliminator's answers to the links of a page."""
         if not self._close:
             return False
         host = host_of(page) or ""

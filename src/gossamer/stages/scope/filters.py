@@ -37,7 +37,7 @@ class Declared(Protocol):
         """Return the filter; None if it would never reject, since the chain runs for every link of every page."""
 
     def rejects(self, link: Link) -> bool:
-        """Say whether this filter rejects a link."""
+        """Return whether this filter rejects a link."""
 
 
 class _Bounded(Declared):
@@ -303,7 +303,7 @@ LIVE_KEYS = frozenset(name for name, field in keys_of(ScopeOptions).items() if f
 
 
 def judges_again(one: Filter | type[Declared]) -> bool:
-    """Say whether a filter judges queued URLs again after options have changed.
+    """Return whether a filter judges queued URLs again after options have changed.
 
     Filters that judge the address itself do. Filters that judge how a link was found do only if their options can
     change while the crawl runs; otherwise their first decision holds. Filters that declare no options do not.

@@ -93,7 +93,7 @@ class Matching:
         self._set = PatternSet(tuple(expression(pattern) for pattern in patterns))
 
     def matches(self, text: str, key: str) -> bool:
-        """Say whether any pattern matches an address; `key` is its canonical form. About 1 µs."""
+        """Return whether any pattern matches an address; `key` is its canonical form. About 1 µs."""
         return self._set.matches(text) or (key != text and self._set.matches(key))
 
     def matching(self, text: str, key: str) -> list[int]:

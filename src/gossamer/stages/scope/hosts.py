@@ -38,7 +38,7 @@ class HostSet:
         (self._domains if host.strip().startswith(".") else self._hosts).add(name)
 
     def covers(self, host: str) -> bool:
-        """Say whether a host, as in `Url.host`, is included. The cost grows with its labels, not with the list."""
+        """Return whether a host, as in `Url.host`, is included. The cost grows with its labels, not with the list."""
         if host in self._hosts:
             return True
         if not self._domains:

@@ -56,7 +56,7 @@ class ExcludedHost:
         return before != hosts
 
     def covers(self, host: str) -> bool:
-        """Say whether a host, as in `Url.host`, is excluded."""
+        """Return whether a host, as in `Url.host`, is excluded."""
         if self._is_empty:
             return False
         return self._added.covers(host) or self.hosts.covers(host) or self._is_other(host)
@@ -120,7 +120,7 @@ class Whitelist:
         return len(self._fingerprints)
 
     def covers(self, url: Url) -> bool:
-        """Say whether a URL's site is listed."""
+        """Return whether a URL's site is listed."""
         known = self._verdicts.get(url.site)
         if known is None:
             known = self._holds(url.site)

@@ -39,7 +39,7 @@ class Mirrors:
         self._mirrored: set[int] = set()
 
     def has_twin(self, url: Url, is_fetched: Fetched) -> bool:
-        """Count a page; say whether it was fetched in another part. Up to `NAMES_MAX` reads a place of a directory.
+        """Count a page; return whether it was fetched in another part. Up to `NAMES_MAX` reads a place of a directory.
 
         Of each page with something new every part has one copy, but the views of an endless calendar have many more.
         """

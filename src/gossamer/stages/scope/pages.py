@@ -67,7 +67,7 @@ class MediaType:
         return cls(given.options.media_types) if given.options.media_types else None
 
     def wants(self, media_type: str) -> bool:
-        """Say whether content of a type, in lower case and without parameters, is wanted."""
+        """Return whether content of a type, in lower case and without parameters, is wanted."""
         kind = media_type.partition("/")[0] + "/*"
         return not media_type or any(pattern in (media_type, kind, "*/*") for pattern in self.patterns)
 
@@ -92,7 +92,7 @@ class WantedLanguages:
         self._ranges = tuple(one.lower() for one in ranges)
 
     def wants(self, languages: Sequence[str]) -> bool:
-        """Say whether a page in any of these languages is wanted."""
+        """Return whether a page in any of these languages is wanted."""
         return not languages or any(
             tag == one or tag.startswith(one + "-") for tag in map(str.lower, languages) for one in self._ranges
         )

@@ -304,7 +304,7 @@ class TemplateNode:
         self._ancestors = {name: shares[name] for name in largest}
 
     def _is_common(self, fingerprint: int) -> bool:
-        """Count a link to a known address; say whether many pages link to it, as they do in a menu."""
+        """Count a link to a known address; return whether many pages link to it, as they do in a menu."""
         often = self._often
         if fingerprint in often or len(often) < COMMON_MAX:
             often[fingerprint] = often.get(fingerprint, 0) + 1
@@ -313,8 +313,8 @@ class TemplateNode:
         return often.get(fingerprint, 0) > COMMON_LINKS
 
     def judge(self, sketch: Sketch) -> bool:
-        """Take a page into account; say whether it seems worth its visit. About 40 µs for a page with new words, 20 µs
-        for one without.
+        """Take a page into account; return whether it seems worth its visit. About 40 µs for a page with new words, 20
+        µs for one without.
 
         While the sample holds all shingles of the template, each page is judged by itself. Later a short page may have
         new shingles that the sample does not show: then several pages are judged together, as many as are needed to be
@@ -339,7 +339,7 @@ class TemplateNode:
         return new > 0 and new >= share * fresh_min
 
     def differs(self, sketch: Sketch) -> bool | None:
-        """Count what a page says, and say whether it is neither stale nor near; None if the sample shows nothing."""
+        """Count what a page says, and return whether it is neither stale nor near; None if the sample shows nothing."""
         _, near_max = _bounds(sketch)
         shown = bool(sketch.lowest) and sketch.lowest[0] <= self._reach(sketch)
         new, share = self._take(sketch)

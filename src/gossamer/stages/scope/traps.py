@@ -112,8 +112,8 @@ class Trap(msgspec.Struct):
         return self.host.startswith(ANY)
 
     def spares(self, one: Link | Visit) -> bool:
-        """Say whether an address in it may be an ordinary page: a sitemap, a feed or the operator names it, or a page
-        near the start, or one that is no part of the trap.
+        """Return whether an address in it may be an ordinary page: a sitemap, a feed or the operator names it, or a
+        page near the start, or one that is no part of the trap.
         """
         if self.credit <= 0:
             return False
@@ -299,7 +299,7 @@ class Traps:
         return None
 
     def counts(self, links: Sequence[Link]) -> bool:
-        """Say whether `note_links` needs the eliminator's answers to links. Costs nothing but for suspected hosts."""
+        """Return whether `note_links` needs the eliminator's answers. Costs nothing except for suspected hosts."""
         page = self._page_of(links[0].referrer if links else "")
         return bool(page) and (self._farms.counts(links, page) or self._counting(links, page) is not None)
 

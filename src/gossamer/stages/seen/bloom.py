@@ -105,7 +105,7 @@ class BloomUrlSeen:
         return
 
     def knows(self, url: Url) -> bool:
-        """Say whether a URL was offered. Also True for the configured share of other URLs."""
+        """Return whether a URL was offered. Also True for the configured share of other URLs."""
         if self.moved.way(url.partition, url.fingerprint) is not None:
             return True
         return any(url.fingerprint in one.bits for one in self._chains[url.fingerprint >> _GROUP_AT])

@@ -184,7 +184,7 @@ class DiskMergeUrlSeen:
         return len(self._held)
 
     def holds(self, url: Url) -> bool:
-        """Say whether a link to a URL is held. About 1 ms."""
+        """Return whether a link to a URL is held. About 1 ms."""
         return self._held.has(url.fingerprint)
 
     def release(self, most: int, name: NameUrl, *, idle: bool) -> list[Link]:

@@ -177,7 +177,7 @@ class HeldLinks:
         self._gathering.add(links, ways, groups)
 
     def has(self, fingerprint: int) -> bool:
-        """Say whether a link to a URL is held. About 1 ms."""
+        """Return whether a link to a URL is held. About 1 ms."""
         batches = [self._gathering]
         if self._leaving is not None and (self._wanted is None or self._at < len(self._wanted)):
             batches.append(self._leaving)

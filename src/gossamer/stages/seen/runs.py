@@ -81,7 +81,7 @@ class FingerprintRun:
         self.words = _numbers(index[8 * blocks :])
 
     def may_hold(self, fingerprint: int, mask: int) -> bool:
-        """Say whether a fingerprint may be in the run; False is certain. 0.15 µs."""
+        """Return whether a fingerprint may be in the run; False is certain. 0.15 µs."""
         word: int = self.words[(fingerprint >> 32) * self.word_count >> 32]
         return word & mask == mask
 
