@@ -26,7 +26,7 @@ _MARKUP = (
     "/", " ", "\n", "<", ">", '"', "'", "&", "a", "=", "1", ";", "\\", "(", "a=", "a='b' ", "<a ", "<a href=/x>",
     "<b>", "</b>",
     "<!--", "--", "&#1", "&amp;", "<p>", "<svg>", "_a", "$$",
-    "<p hidden>", "</div>", ".a{display:none}", "transform:", "left:-",
+    "<p hidden>", "</div>", ".a{display:none}", "transform:", "left:-", ".png?",
 )  # fmt: skip
 _TAGS: tuple[Construct, ...] = (
     ("", ""), ("<p>", "</p>"), ("<link ", ">"), ("<a href=/x ", ">t</a>"), ('<a href="', '">t</a>'), ("<a href='",
@@ -34,7 +34,8 @@ _TAGS: tuple[Construct, ...] = (
     ("<a href=", ">t</a>"), ("<!--", "-->"), ("x<!--", ""), ("<title>", "</title>"), ("<svg><title>", "</svg>x"),
     ('<script type="application/ld+json">{"@type":', '"Article"}</script>'), ("<meta name=", ">"),
     ('<meta http-equiv="refresh" content="', '">'), ('<meta http-equiv="refresh" content="0;url=', '">'),
-    ('<img srcset="', '">'), ('<p style="background:url(', ')">'), ("<style>@import ", "</style>"),
+    ('<img srcset="', '">'), ('<p>t <img data-x="/x', ' "> t</p>'),
+    ('<p style="background:url(', ')">'), ("<style>@import ", "</style>"),
     ("<math><annotation encoding=", "</annotation></math>"), ("<table><tr><td>", "</table>"), ("<ul><li>", "</ul>"),
     ("<pre><code>", "</code></pre>"), ("<html ", "><p>"), ("<!doctype ", ">"), ("<textarea>", ""), ("<template>", ""),
     ("<p hidden>", "</p>x"), ("<p style='", "display:none'>t</p>x"), ("<style>", "{display:none}</style><p hidden>"),

@@ -87,5 +87,4 @@ class End(NamedTuple):
     text: str
 
 
-T = TypeVar("T")
 WELL: Final = End(0, "")

@@ -24,7 +24,7 @@ _FORMULA = re.compile(rf"\\\({_TEX_TEXT}\\\)|\\\[{_TEX_TEXT}\\\]|\$\$([^$]{{1,20
 _TEX = re.compile(r"<annotation(?=[^<>]*?application/x-tex)[^<>]*+>(.*?)(?:</annotation|\Z)", re.DOTALL | re.IGNORECASE)
 _TEX_IMAGE = re.compile(r"""class=["']?[^"'>]*\b(?:la)?tex\b|latex\.(?:php|codecogs)""")
 """In the tag of an image that draws a formula, whose alternative text is its source."""
-_PICTURE = re.compile(r"(?:https?:)?/[^\s,]+\.(?:avif|gif|jpe?g|png|svg|webp)(?:\?[^\s,]*)?", re.IGNORECASE)
+_PICTURE = re.compile(r"(?:https?:)?/[^\s,?]+\.(?:avif|gif|jpe?g|png|svg|webp)(?:\?[^\s,]*+)?", re.IGNORECASE)
 _UNSAFE = re.compile(r"[\x00-\x20<>\\`|]")
 _BACKTICKS = re.compile(r"`+")
 _PERMALINKS = frozenset(("", "¶", "#", "§", "🔗", "link", "permalink", "anchor", "direct link to"))
