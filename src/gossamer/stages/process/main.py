@@ -268,7 +268,7 @@ def _fill_ends(outline: Outline, keep: list[bool]) -> None:
     """Keep short tables and definitions without links directly after what is kept: a text may end with them."""
     for name in ("table", "dl"):
         for node, held in _blocks_within(outline, name).items():
-            blocks = outline.blocks[held[0] : held[-1] + 1]
+            blocks = outline.blocks[held[0] : min(held[-1], held[0] + EMBEDDED_BLOCKS_MAX) + 1]
             if _is_short(blocks) and _follows_content(outline, keep, node, held[0]):
                 keep[held[0] : held[-1] + 1] = [True] * len(blocks)
 

@@ -371,12 +371,18 @@ def _without_back(element: Element) -> Iterable[Element | str]:
     for child in element.children:
         if isinstance(child, Element):
             child.children = list(_without_back(child))
-            back = child.name == "a" and child.attributes.get("href", "")[:1] == "#"
-            text = child.text().strip()
-            is_number = NOTE.fullmatch(text) is not None and ("name" in child.attributes or "id" in child.attributes)
-            if "backref" in child.rest or (back and (text in _BACK or "ref" in child.rest or is_number)):
+            if "backref" in child.rest or _leads_back(child):
                 continue
         yield child
+
+
+def _leads_back(element: Element) -> bool:
+    found = element.attributes
+    if element.name != "a" or found.get("href", "")[:1] != "#":
+        return False
+    text = element.text().strip()
+    is_number = ("name" in found or "id" in found) and NOTE.fullmatch(text) is not None
+    return text in _BACK or "ref" in element.rest or is_number
 
 
 def paragraphs(lines: Iterable[str]) -> Iterator[str]:
