@@ -71,7 +71,7 @@ _FIELDS: tuple[Construct, ...] = (
 _ADDRESSES = (
     "/", "a", "a/", "../", "?", "&", "a=b&", "=", "#", "%41", "%", "@", ":", ".", ";sid", "(s(", "(a)/", "é", "\\",
     "1", "-",
-    "cfid=1&", "index.html/",
+    "cfid=1&", "index.html/", "a.",
 )  # fmt: skip
 _URLS: tuple[Construct, ...] = (
     ("http://x.test/", ""),

@@ -74,6 +74,13 @@ def test_any_host_is_read_as_the_library_reads_it(labels: list[str]) -> None:
         assert site_of(host) == site.site_by_list(host)
 
 
+def test_of_a_host_with_thousands_of_labels_the_last_ones_decide() -> None:
+    assert max(rule.count(".") + 1 for rule in site._rules()) < site.LABELS_MAX - 1
+    for end in ("example.co.uk", "a.b.kawasaki.jp", "city.kawasaki.jp", "example.invalid"):
+        for labels in (1, site.LABELS_MAX - 3, site.LABELS_MAX, 5_000):
+            assert site_of("a." * labels + end) == site_of(f"a.{end}")
+
+
 def test_the_rules_are_the_library_s() -> None:
     assert sorted(site._rules()) == sorted(site._suffix_list().tlds)
 

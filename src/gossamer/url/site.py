@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 PARTITIONS = 4096
 HOST_BYTES_MAX = 253
 """RFC 1035, section 3.1."""
+LABELS_MAX = 16
+"""Labels of a host, from its end, to which rules are applied: the longest has 7, and a redirect may name thousands."""
 
 
 def site_of(host: str) -> str:
@@ -80,7 +82,7 @@ def _suffix_of(host: str) -> str:
 def _longest(host: str) -> str:
     """Apply the list's algorithm (publicsuffix.org) to a host whose labels are in Unicode."""
     rules = _rules()
-    rest = host
+    rest = host if host.count(".") < LABELS_MAX else ".".join(host.rsplit(".", LABELS_MAX)[1:])
     while rest:
         parent = rest.partition(".")[2]
         if f"!{rest}" in rules:
