@@ -215,7 +215,7 @@ class Vault:
             )
 
     async def release_warc(self, shard: Shard) -> None:
-        """Remove local WARC files that the newest checkpoint lists (uploaded ones alone) and that are not kept."""
+        """Remove local WARC files of the newest checkpoint, unless kept; with `archive.store` only uploaded ones."""
         archive = shard.controls.settings.config.archive
         saved = self._checkpoints.saved
         if archive.store_keep_warc or saved is None:

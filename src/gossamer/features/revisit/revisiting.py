@@ -52,39 +52,39 @@ class Revisiting(VisitMiddleware):
         """By fingerprint of a URL that is being requested: what its request is conditional on."""
 
     def request(self, url: Url, visit: Visit | None, request: Request, now: float) -> Request:
-        held = self._validators(visit) if visit is not None else None
-        if held is None:
+        memory = self._validators(visit) if visit is not None else None
+        if memory is None:
             return request
-        self._held[url.fingerprint] = held
-        return msgspec.structs.replace(request, headers=request.headers + self.conditions(held))
+        self._held[url.fingerprint] = memory
+        return msgspec.structs.replace(request, headers=request.headers + self.conditions(memory))
 
     def release(self, url: Url) -> tuple[Url, ...]:
         self._held.pop(url.fingerprint, None)
         return ()
 
     def settle(self, visit: Visit, reply: Reply, now: float) -> Conclusion | None:
-        held = self._held.get(visit.url.fingerprint) if reply.status == NOT_MODIFIED else None
-        if held is None:
+        memory = self._held.get(visit.url.fingerprint) if reply.status == NOT_MODIFIED else None
+        if memory is None:
             return None
-        return Conclusion("not_modified", "", revisit_of=held.held, digest=held.payload)
+        return Conclusion("not_modified", "", revisit_of=memory.held, digest=memory.payload)
 
     def _validators(self, visit: Visit) -> Memory | None:
         """Return the validators for a visit's request; None if it is unconditional (RFC 9110, section 13.1)."""
         if not (self._conditional and visit.revisit and visit.url.text.startswith(("http://", "https://"))):
             return None
-        held = self.revisits.last_visit(visit.url)
-        return held if held is not None and held.original is not None and (held.etag or held.last_modified) else None
+        memory = self.revisits.last_visit(visit.url)
+        return memory if memory is not None and (memory.etag or memory.last_modified) else None
 
     @staticmethod
-    def conditions(held: Memory) -> tuple[tuple[str, str], ...]:
+    def conditions(memory: Memory) -> tuple[tuple[str, str], ...]:
         """Return the headers that make a request conditional. The date is sent in addition to an entity tag, for
         servers and caches that do not support tags; others ignore it (RFC 9110, section 13.2.2).
         """
         headers = []
-        if held.etag:
-            headers.append(("If-None-Match", held.etag))
-        if held.last_modified:
-            headers.append(("If-Modified-Since", held.last_modified))
+        if memory.etag:
+            headers.append(("If-None-Match", memory.etag))
+        if memory.last_modified:
+            headers.append(("If-Modified-Since", memory.last_modified))
         return tuple(headers)
 
     is_continuous = True

@@ -136,7 +136,7 @@ class Web:
         return ServedAnswer(200, headers, body, "whole", delay_s, 0, host.compressed)
 
     def changes(self, name: str, path: str) -> bool:
-        """Return whether the answer depends on how often it was asked for."""
+        """Return whether the answer depends on the number of requests before."""
         host = self.host(name)
         if host is None or self._pages.number(host, path) is not None:
             return False

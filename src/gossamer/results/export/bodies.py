@@ -376,7 +376,7 @@ def sound_record(file: BinaryIO, path: Path, offset: int, at: int, length: int, 
 
 
 class StoredRecords:
-    """Reads records of WARC files that only an object store has, a range each; what follows in advance."""
+    """Reads records that only an object store has: a range each, or what follows too where they are in order."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

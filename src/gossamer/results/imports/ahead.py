@@ -81,7 +81,7 @@ def together(items: Iterator[Item]) -> Iterator[list[Item]]:
 
 
 class Borders:
-    """Places to divide an archive: members between records of different addresses. 16 bytes a stretch."""
+    """Places to divide an archive: where members begin, not between records of one address. 16 bytes a stretch."""
 
     def __init__(self) -> None:
         self._places = array("q")

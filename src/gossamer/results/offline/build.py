@@ -222,7 +222,7 @@ def _publish(work: BuildFolder) -> None:
 
 
 def _find_build(targets: Sequence[Path], about: SegmentInfo) -> SegmentBuilt | None:
-    """Return the build at the targets, None before one. Raises ConfigError: a target is something else."""
+    """Return the finished build at the targets, if any. Raises ConfigError: a target is something else."""
     urls = sites = found = 0
     for target in targets:
         if not target.exists():

@@ -192,9 +192,9 @@ def _is_embedded(outline: Outline, gap: range, parents: tuple[int, int], kinds: 
 
 def _is_short(blocks: Sequence[TextBlock]) -> bool:
     """Return whether blocks are few, short, and without many links."""
-    words = sum(block.words for block in blocks)
-    is_linked = any(block.link_words > LINKED_MAX * block.words for block in blocks)
-    return len(blocks) <= EMBEDDED_BLOCKS_MAX and words <= EMBEDDED_WORDS_MAX and not is_linked
+    if len(blocks) > EMBEDDED_BLOCKS_MAX or sum(block.words for block in blocks) > EMBEDDED_WORDS_MAX:
+        return False
+    return not any(block.link_words > LINKED_MAX * block.words for block in blocks)
 
 
 def _names_up_to(outline: Outline, node: int, around: int) -> set[str]:
