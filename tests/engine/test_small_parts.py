@@ -317,6 +317,30 @@ def test_notes_reach_all_listeners_and_the_last_are_kept() -> None:
     assert (len(counters.notes), counters.notes[0], counters.notes[-1]) == (NOTES_MAX, "5", str(NOTES_MAX + 4))
 
 
+def test_what_features_warn_of_is_shown_until_they_or_the_configuration_end_it() -> None:
+    counters = CrawlCounters(Totals(), CrawlOptions())
+    for feature, subject in (("login", "b"), ("login", "a"), ("lost", "a.test"), ("login", "c")):
+        counters.warn(feature, subject, f"{feature} of {subject} failed")
+    counters.warn("login", "c", "")
+    counters.warn("login", "d", "")
+    assert counters.totals.warnings() == ["login of a failed", "login of b failed", "lost of a.test failed"]
+    assert list(counters.notes)[-1] == "login of c failed", "the end of a warning is no note"
+    counters.keep_warnings_of({"lost", "walls"})
+    assert counters.totals.warnings() == ["lost of a.test failed"]
+    counters.warn_for_now("proxy", "it is left out")
+    assert (counters.passing, counters.notes[-1]) == ({"proxy": "it is left out"}, "it is left out")
+    counters.warn_for_now("proxy", "")
+    assert (counters.passing, counters.totals.warnings()) == ({}, ["lost of a.test failed"])
+
+
+def test_figures_of_features_are_sums() -> None:
+    counters = CrawlCounters(Totals(), CrawlOptions())
+    for more in (0.1234, 0.2, 1):
+        counters.add("rendering", "cpu_s", more)
+    counters.add("rendered", "rendered")
+    assert counters.totals.figures == {"rendering": {"cpu_s": 1.323}, "rendered": {"rendered": 1}}
+
+
 # ---- logs
 
 

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from gossamer.engine.history import attempt_row
-from gossamer.engine.options import LoginRule
 from gossamer.features.logins.logins import BY_HAND, FormLogins
+from gossamer.features.logins.options import LoginRule
 from gossamer.features.logins.sessions import BOUNCES_MAX, Jars, Sessions
 from gossamer.model.links import Found, Prerequisite, Verdict, Visit
 from gossamer.model.pages import Visited
@@ -53,8 +53,7 @@ class Book:
         self.directory = directory
         self.rule = convert(LoginRule, {**RULE, **rule})
         self.cookies: set[str] = set()
-        self.told: list[tuple[str, str]] = []
-        self.excluded: list[tuple[str, str]] = []
+        self.warned: list[tuple[str, str]] = []
         self.unparked: list[Url] = []
         self.open()
 
@@ -63,8 +62,7 @@ class Book:
         self.epochs = Epochs(self.store)
         self.logins = FormLogins(
             {"a": self.rule}, Namer(), self.epochs, lambda *_: (), lambda *_: self.cookies, (30.0, 60.0),
-            lambda name, reason: self.told.append((name, reason)),
-            lambda name, kind: self.excluded.append((name, kind)),
+            lambda _feature, subject, sentence: self.warned.append((subject, sentence)),
             lambda url, _now: self.unparked.append(url),
         )  # fmt: skip
 
@@ -120,7 +118,7 @@ def test_the_form_is_sent_with_its_hidden_fields(book: Book) -> None:
     assert landing is not None
     assert (landing.url.text, landing.form) == ("https://www.a.test/home", b"")
     assert book.answer(landing, reply(), b"<a>Log out</a>") is None
-    assert book.told == [("a", "")]
+    assert book.warned == [("a", "")]
     assert book.verdict(PAGE, 0.0).allowed
 
 
@@ -272,7 +270,9 @@ def test_a_login_that_fails_is_given_up(book: Book) -> None:
     assert book.answer(book.begin(now), reply(404), now=now) is None
     verdict = book.verdict(PAGE, now)
     assert (verdict.outcome, verdict.park) == ("login_required", False)
-    assert book.told == [("a", "HTTP 404 at https://www.a.test/login (3 of 3 attempts)")]
+    ((subject, sentence),) = book.warned
+    assert subject == "a"
+    assert sentence.startswith("login.a was given up: HTTP 404 at https://www.a.test/login (3 of 3 attempts); URLs")
 
 
 def test_a_login_that_is_under_way_begins_again_where_its_partition_goes(book: Book) -> None:
@@ -280,9 +280,9 @@ def test_a_login_that_is_under_way_begins_again_where_its_partition_goes(book: B
     partition = PAGE.partition
     book.logins.moved(partition + 1, 4096)
     book.logins.moved(0, partition)
-    assert book.told == []
+    assert book.warned == []
     book.logins.moved(partition - 1, partition + 1)
-    assert book.told == [("a", "")]
+    assert book.warned == [("a", "")]
     assert book.begin().form == b"", "the form is fetched again"
     assert book.answer(posted, reply(), b"<p>Log out") is None
     assert not book.verdict(PAGE, 0.0).allowed, "an answer to the login before is none to this one"
@@ -298,7 +298,7 @@ def test_logins_that_bring_no_page_are_given_up(book: Book) -> None:
         )
         book.logins.release(PAGE)
     assert book.verdict(PAGE, 0.0).outcome == "login_required"
-    assert book.told[-1][1].startswith("3 logins in a row brought no page")
+    assert book.warned[-1][1].startswith("login.a was given up: 3 logins in a row brought no page")
 
 
 def test_pages_that_an_account_may_not_see_do_not_end_a_login_that_brought_others(book: Book) -> None:
@@ -313,14 +313,14 @@ def test_pages_that_an_account_may_not_see_do_not_end_a_login_that_brought_other
     visit(reply(), b"content")
     for _ in range(50):
         visit(reply(401))
-    assert len(book.told) == 4, "it logs in three times more, and keeps that session"
+    assert len(book.warned) == 4, "it logs in three times more, and keeps that session"
     visit(reply(), b"content")
     visit(reply(401))
     assert book.verdict(PAGE, 0.0).park, "a page shows that the session was a good one: this is its end"
     for _ in range(99):
         visit(reply(401))
     assert book.verdict(PAGE, 0.0).outcome == "login_required"
-    assert book.told[-1][1].startswith("3 logins in a row brought no page: HTTP 401")
+    assert book.warned[-1][1].startswith("login.a was given up: 3 logins in a row brought no page: HTTP 401")
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ class Watch:
     """A site's pages, one after another, and what was reported of them."""
 
     def __init__(self, *, renews: bool = False, sites: set[str] | None = None) -> None:
-        self.lost: list[tuple[str, str]] = []
+        self.lost: list[tuple[str, ...]] = []
         sites = {"a.test"} if sites is None else sites
         self.watch = LostSessions(sites, lambda _: True, lambda _: renews, lambda *one: self.lost.append(one))
         self.count = 0
@@ -51,7 +51,9 @@ def test_redirects_that_would_lead_back_are_reported_once(target: str) -> None:
     watch = Watch()
     for _ in range(9):
         watch.visit(target=target)
-    assert watch.lost == [("a.test", "https://www.a.test/p/3")]
+    ((*names, sentence),) = watch.lost
+    assert names == ["lost_sessions", "a.test"]
+    assert sentence.startswith("https://www.a.test/p/3 and others of a.test show a login: the session of its cookies")
 
 
 @pytest.mark.parametrize("target", ["/new{0}", "/login", "/list?page=2", "/x?next=/other"])

@@ -99,7 +99,7 @@ def test_a_resource_is_requested_once_for_all_who_want_it(tmp_path: Path) -> Non
         assert second == first
         assert rendering.get(url) == [first]
         assert ring.web.counts[url] == 1
-        assert ring.counters.totals.rendering == {"resources_requested": 1, "resources_reused": 2}
+        assert ring.counters.totals.figures["rendering"] == {"resources_requested": 1, "resources_reused": 2}
         [(archived, via, kind)] = ring.archive.prerequisites
         assert (archived.url, archived.page_id, archived.resource_type) == (url, PAGE_ID, "script")
         assert (via, kind) == (PAGE, "script")
@@ -339,7 +339,7 @@ def test_auto_starts_no_browser_for_pages_without_scripts_or_beyond_its_budget(t
             "https://a.test/": ("fetched", "", ""),
             "https://b.test/": ("fetched", "", "budget"),
         }
-        assert ring.counters.totals.rendering == {"pages_budget": 1}
+        assert ring.counters.totals.figures["rendering"] == {"pages_budget": 1}
 
 
 API = "https://a.test/api"

@@ -117,7 +117,7 @@ class ShardLife:
             remainder_of(shard.kept.home).unlink(missing_ok=True)
             if ended == "low_water":
                 shard.ring.frontier.reset_hosts_most()  # This run fetches the remainder.
-            await retry_logins(shard.ring, counters.totals.logins, controls.telemetry.clock)
+            await retry_logins(shard.ring, controls.telemetry)
         await self.seeding.prepare()
 
     def _more_to_come(self) -> bool:

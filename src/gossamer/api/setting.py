@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -222,14 +222,17 @@ async def release(ring: CrawlRing, name: str, clock: Clock) -> list[str]:
     )
 
 
-async def retry_logins(ring: CrawlRing, names: Collection[str], clock: Clock) -> None:
+async def retry_logins(ring: CrawlRing, telemetry: Telemetry) -> None:
     """Queue the URLs again that ended for lack of logins that an earlier run gave up: this run tries these again. Costs
     nothing without such logins, else about 3 µs for each page of the crawl.
     """
     logins = ring.sessions.logins if ring.sessions is not None else None
-    if logins is not None and names:
-        is_meant = partial(logins.was_lacking, frozenset(names))
+    if logins is None:
+        return
+    if given_up := logins.names & telemetry.counters.totals.warned.get(logins.name, {}).keys():
+        is_meant = partial(logins.was_lacking, given_up)
         frontier = ring.frontier
+        clock = telemetry.clock
         await ring.urls.history.queue_again(
             PARTITIONED, is_meant, ring.urls.namer, lambda link: frontier.add(link, 0, clock.now())
         )

@@ -107,7 +107,7 @@ def running_status(shard: Shard, *, detail: bool = False, sandbox: SandboxState 
     totals = counters.totals
     elapsed_s = loop.elapsed_s()
     status = _common(counts, totals, elapsed_s, config)
-    status.warnings += counters.proxies_out.values()
+    status.warnings += counters.passing.values()
     status.seeds = seeds_state(totals.seeds, controls.explainer.why)
     status.sandbox = sandbox
     status.state = loop.state
@@ -325,6 +325,7 @@ def _why_of(config: Config, directory: Path, shard: int, url: str) -> dict[str, 
 
 def _common(counts: QueueCounts, totals: Totals, elapsed_s: float, config: Config) -> Status:
     limits = config.limits
+    rendering = totals.figures.get("rendering", {})
     status = Status(
         state="",
         pages=totals.pages,
@@ -339,9 +340,9 @@ def _common(counts: QueueCounts, totals: Totals, elapsed_s: float, config: Confi
         media_types=dict(totals.media_types),
         modules=module_facts(totals.modules),
         text_methods=dict(totals.text_methods),
-        rendered=dict(totals.rendered),
-        rendering=dict(totals.rendering),
-        cost={**msgspec.structs.asdict(totals.cost), "cpu_render_s": totals.rendering.get("cpu_s", 0.0)},
+        rendered={result: int(pages) for result, pages in totals.figures.get("rendered", {}).items()},
+        rendering=dict(rendering),
+        cost={**msgspec.structs.asdict(totals.cost), "cpu_render_s": rendering.get("cpu_s", 0.0)},
         levels={str(level): max(0, urls) for level, urls in enumerate(counts.levels) if urls > 0},
         elapsed_s=elapsed_s,
         hosts_known=counts.hosts,

@@ -209,8 +209,9 @@ def ring_of(
     mentions = mentions_of(config, epochs, namer, exclusions, robots, partial(_look, config, looks, quarantine))
     listed = middleware_of(Features(
         config, epochs, namer, frontier.control, exclusions, robots, scope.trapping, looks, quarantine,
-        telemetry.logs, recrawl, hints, sessions, requests, mentions, counters.proxy_changed,
+        telemetry.logs, recrawl, hints, sessions, requests, mentions, counters.warn_for_now,
     ))  # fmt: skip
+    counters.keep_warnings_of({one.name for one in listed})
     gates = (namer, scope.chain, Middlewares(listed).judge_resource, frontier.control, sessions, others)
     rendering = _rendering(setup, gates, archives, looks, telemetry, epochs)
     middlewares = Middlewares([*listed, rendering.resources] if rendering is not None else listed)
@@ -393,8 +394,7 @@ def _sessions(
     setup.home.state.chmod(OWNERS_ALONE)
     from gossamer.assembly.sessions import sessions  # noqa: PLC0415 - as the docstring says
 
-    ended = (counters.login_ended, counters.session_ended_by, counters.session_lost)
-    return sessions(config, storage.epochs, namer, others.has, *ended, control.unpark, setup.clock.now())
+    return sessions(config, storage.epochs, namer, others.has, counters, control.unpark, setup.clock.now())
 
 
 def _requests(config: Config, epochs: Epochs) -> Requests | None:

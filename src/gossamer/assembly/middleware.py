@@ -58,8 +58,8 @@ class Features(msgspec.Struct, frozen=True):
     sessions: Sessions | None
     requests: Requests | None
     mentions: Mentions | None
-    on_proxy: Callable[[str, str], None]
-    """Is called when a proxy of a pool is left out, or works again."""
+    warn_for_now: Callable[[str, str], None]
+    """Shows the operator a sentence about a subject; an empty one ends that."""
 
 
 def middleware_of(features: Features) -> list[VisitMiddleware]:
@@ -106,7 +106,7 @@ def _proxies(features: Features) -> VisitMiddleware | None:
     urls = [(label, proxy_of(reveal(url, f"{key}.{label}"), f"{key}.{label}")) for label, url in urls]
     from gossamer.features.proxies.pool import ProxyPool  # noqa: PLC0415 - as the docstring says
 
-    return ProxyPool(urls, options, features.on_proxy)
+    return ProxyPool(urls, options, features.warn_for_now)
 
 
 def _usage(features: Features) -> Usage:

@@ -5,17 +5,20 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from gossamer.assembly.home import Home, lock_directory
 from gossamer.assembly.integrity import open_store
 from gossamer.config import Config
 from gossamer.config.lists import read_text
-from gossamer.config.secret import login_rules
-from gossamer.engine.options import LoginRule
+from gossamer.engine.counters import CrawlCounters
 from gossamer.features.logins.logins import FormLogins
 from gossamer.features.logins.lost import LostSessions
+from gossamer.features.logins.options import LoginRule
 from gossamer.features.logins.sessions import Jars, Sessions, cookies_in
 from gossamer.model.errors import ConfigError
 from gossamer.stages.fetch.cookies import Cookie, netscape, of_file, site_of_cookie
+from gossamer.stages.fetch.credentials import reveal
 from gossamer.stages.fetch.options import where_of
 from gossamer.stages.process.forms import is_selector
 from gossamer.state.epoch import Epochs
@@ -33,16 +36,14 @@ def sessions(
     epochs: Epochs,
     namer: Namer,
     is_ours: Callable[[Url], bool],
-    on_given_up: Callable[[str, str], None],
-    on_excluded: Callable[[str, str], None],
-    on_lost: Callable[[str, str], None],
+    counters: CrawlCounters,
     unpark: Callable[[Url, float], None],
     now: float,
 ) -> Sessions:
-    """Return a shard's sessions. `is_ours` is true for its URLs; the callables after it are as in `FormLogins` and
-    `LostSessions`. Raises ConfigError: a login cannot work, or a file cannot be read.
+    """Return a shard's sessions. `is_ours` is true for its URLs; `unpark` lets a host go on that waits for a login.
+    Raises ConfigError: a login cannot work, or a file cannot be read.
     """
-    rules = login_rules(config)
+    rules = _read_rules(config)
     sites = {_site_of(name, rule, namer) for name, rule in rules.items()}
     jars = Jars(epochs, None if config.cookies.is_on else frozenset(sites))
     has_taken = epochs.get("meta", COOKIES_TAKEN) is not None  # Then its file may have been deleted since.
@@ -58,14 +59,13 @@ def sessions(
         given = {site_of_cookie(cookie) for cookie in cookies}
         jars.take_in(cookies, hashlib.sha256(text.encode()).digest(), is_ours=holds)
     made = Sessions(jars)
+    counters.totals.warned.pop(LostSessions.name, None)  # Those of the last run.
     if rules:
         pauses_s = config.frontier.retry_s_first, config.frontier.retry_s_max
-        made.logins = FormLogins(
-            rules, namer, epochs, made.headers, made.names, pauses_s, on_given_up, on_excluded, unpark
-        )
+        made.logins = FormLogins(rules, namer, epochs, made.headers, made.names, pauses_s, counters.warn, unpark)
     if config.cookies.file:
         renews = made.logins.covers if made.logins is not None else lambda _: False
-        made.lost = LostSessions(given, lambda site: bool(list(jars.of(site))), renews, on_lost)
+        made.lost = LostSessions(given, lambda site: bool(list(jars.of(site))), renews, counters.warn)
     return made
 
 
@@ -79,6 +79,14 @@ def _read_cookies(config: Config, home: Home) -> list[Cookie]:
         home.require_state()
         with closing(open_store(config, home, writable=lock.writable)) as store:
             return cookies_in(store.scan("cookie", *PARTITIONED))
+
+
+def _read_rules(config: Config) -> dict[str, LoginRule]:
+    """Return the logins by name, their secrets read from where they are. Raises ConfigError: one cannot be read."""
+    return {
+        name: replace(rule, fields={key: reveal(value, f"login.{name}: {key}") for key, value in rule.fields.items()})
+        for name, rule in config.login.rules.items()
+    }
 
 
 def _site_of(name: str, rule: LoginRule, namer: Namer) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from msgspec.structs import replace
 
 from gossamer.config.sections import Config, key_of, keys
-from gossamer.engine.options import LoginRule
+from gossamer.features.logins.options import LoginRule
 from gossamer.model.errors import ConfigError
 from gossamer.options import Section, convert, keys_of, to_table
 from gossamer.stages.fetch.credentials import (
@@ -62,14 +62,6 @@ def request_rules(config: Config) -> dict[str, RequestRule]:
             headers = {name: reveal(value, f"fetch.headers: {name}") for name, value in loose.items()}
             rules[origin] = replace(rule, headers={**headers, **rule.headers})
     return rules
-
-
-def login_rules(config: Config) -> dict[str, LoginRule]:
-    """Return the logins by name, their secrets read from where they are. Raises ConfigError: one cannot be read."""
-    return {
-        name: replace(rule, fields={key: reveal(value, f"login.{name}: {key}") for key, value in rule.fields.items()})
-        for name, rule in config.login.rules.items()
-    }
 
 
 def _reveal_rule(rule: RequestRule, key: str) -> RequestRule:

@@ -9,7 +9,8 @@ from typing import Annotated, Literal, Self
 from msgspec.structs import replace
 
 from gossamer.cluster.options import ClusterOptions
-from gossamer.engine.options import CookiesOptions, CrawlOptions, LimitsOptions, LoginOptions, LogsOptions, WatchOptions
+from gossamer.engine.options import CrawlOptions, LimitsOptions, LogsOptions, WatchOptions
+from gossamer.features.logins.options import CookiesOptions, LoginOptions
 from gossamer.features.mentions.options import WebmentionOptions
 from gossamer.features.proxies.options import ProxiesOptions
 from gossamer.features.render.options import RenderOptions

@@ -1,7 +1,7 @@
 """Counters: what the crawl counts and shows while it runs: totals, rates over time, and the last attempts."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
@@ -53,10 +53,6 @@ class SeedCounters(msgspec.Struct):
     """A sentence about the first of them."""
 
 
-SESSION_ENDS_NAMED_MAX = 5
-LOST_SESSIONS_MAX = 20
-
-
 class Cost(msgspec.Struct):
     """Resources of its machine that a crawl used, over all runs. Processor time is of the shard's own process: reading
     pages with their rows and links (parse), the event loop beside that (fetch), and other threads (store).
@@ -97,16 +93,10 @@ class Totals(msgspec.Struct):
     """When the last run ended: the hosts that would have outlasted all others."""
     awaited: list[Awaited] = msgspec.field(default_factory=list)
     """If the last run ended by `patience`: the first hosts that it did not wait for."""
-    rendered: dict[str, int] = msgspec.field(default_factory=dict)
-    """Pages that were to be rendered, by result."""
-    rendering: dict[str, float] = msgspec.field(default_factory=dict)
-    """Cost and gain of rendering: processor seconds, resources, links."""
-    logins: dict[str, str] = msgspec.field(default_factory=dict)
-    """Logins that were given up, and why."""
-    session_ends: dict[str, list[str]] = msgspec.field(default_factory=dict)
-    """By name of a login: kinds of URLs that are excluded because they end its session."""
-    lost_sessions: dict[str, str] = msgspec.field(default_factory=dict)
-    """By site, in this or the last run: a URL that led to a login in spite of cookies from a file."""
+    figures: dict[str, dict[str, float]] = msgspec.field(default_factory=dict)
+    """Further sums, by feature."""
+    warned: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
+    """Sentences that features have for the operator, by feature and subject."""
     concurrency: int = 0
     """Requests at once that `crawl.concurrency = "auto"` found useful; 0: it is not known."""
     unfollowed: int = 0
@@ -118,9 +108,7 @@ class Totals(msgspec.Struct):
 
     def warnings(self) -> list[str]:
         """Return what the operator should know about the crawl so far, in sentences."""
-        found = [login_warning(name, reason) for name, reason in sorted(self.logins.items())]
-        found += [session_ends_warning(name, kinds) for name, kinds in sorted(self.session_ends.items())]
-        found += [lost_session_warning(site, url) for site, url in sorted(self.lost_sessions.items())]
+        found = [sentence for _, of_one in sorted(self.warned.items()) for _, sentence in sorted(of_one.items())]
         if self.seeds.elsewhere:
             others = self.seeds.elsewhere - 1
             more = f", and so {'does' if others == 1 else 'do'} {others:,} more" if others else ""
@@ -173,8 +161,8 @@ class CrawlCounters:
         self.proxy_failing_since = self.proxy_failed_at = 0.0
         self.proxy_error = ""
         """First and last failure of the proxy since a request got past it, and the last error; empty: none."""
-        self.proxies_out: dict[str, str] = {}
-        """Proxies of a pool that are left out, and why."""
+        self.passing: dict[str, str] = {}
+        """Warnings that end with this process, by subject."""
         self.others_pass = False
         """Whether requests take another route than that of the proxy which failed last, and get through."""
         self._samples: deque[tuple[float, int, int]] = deque(maxlen=RATE_SAMPLES)
@@ -266,23 +254,30 @@ class CrawlCounters:
         self.proxy_error = f"it {rest}" if rest != error else error
         self.proxy_failed_at = now
 
-    def proxy_changed(self, proxy: str, why: str) -> None:
-        """Note that a proxy of a pool is left out or, without a reason, that it works again."""
-        if not why:
-            self.proxies_out.pop(proxy, None)
+    def warn(self, feature: str, subject: str, sentence: str) -> None:
+        """Show a sentence of a feature from now on; an empty one ends that. Durable with the next commit."""
+        self._warn(self.totals.warned.setdefault(feature, {}), subject, sentence)
+
+    def keep_warnings_of(self, features: Collection[str]) -> None:
+        """Leave out the sentences of features that the crawl no longer has."""
+        warned = self.totals.warned
+        self.totals.warned = {feature: warned[feature] for feature in warned if feature in features}
+
+    def warn_for_now(self, subject: str, sentence: str) -> None:
+        """Show a sentence until this process ends; an empty one ends that."""
+        self._warn(self.passing, subject, sentence)
+
+    def _warn(self, warned: dict[str, str], subject: str, sentence: str) -> None:
+        if not sentence:
+            warned.pop(subject, None)
             return
-        self.proxies_out[proxy] = f"the proxy {proxy} is left out for a while: {why}"
-        self.note(self.proxies_out[proxy])
+        warned[subject] = sentence
+        self.note(sentence)
 
-    def count_rendering(self, result: str) -> None:
-        """Count a page that was to be rendered."""
-        counts = self.totals.rendered
-        counts[result] = counts.get(result, 0) + 1
-
-    def rendering(self, name: str, more: float) -> None:
-        """Add to a figure of rendering."""
-        counts = self.totals.rendering
-        counts[name] = round(counts.get(name, 0.0) + more, 3)
+    def add(self, feature: str, figure: str, more: float = 1) -> None:
+        """Add to a figure of a feature."""
+        figures = self.totals.figures.setdefault(feature, {})
+        figures[figure] = round(figures.get(figure, 0.0) + more, 3)
 
     def count_error(self, error: BaseException, now: float) -> None:
         """Count an internal error; too many in close succession are fatal."""
@@ -342,54 +337,11 @@ class CrawlCounters:
             seeds.elsewhere_first = f"{referrer} redirects to another site, {url}"
             self.note(f"{seeds.elsewhere_first}; {ELSEWHERE_REMEDY}")
 
-    def login_ended(self, name: str, reason: str) -> None:
-        """Note that a login was given up or, with an empty `reason`, that it works. Durable with the next commit."""
-        if reason:
-            self.totals.logins[name] = reason
-            self.note(login_warning(name, reason))
-        else:
-            self.totals.logins.pop(name, None)
-
-    def session_ended_by(self, name: str, kind: str) -> None:
-        """Note that a kind of URLs ends the session of a login. Durable with the next commit."""
-        kinds = self.totals.session_ends.setdefault(name, [])
-        kinds.append(kind)
-        self.note(session_ends_warning(name, [kind]))
-
-    def session_lost(self, site: str, url: str) -> None:
-        """Note that pages of a site lead to its login. Durable with the next commit."""
-        if len(self.totals.lost_sessions) < LOST_SESSIONS_MAX:
-            self.totals.lost_sessions[site] = url
-            self.note(lost_session_warning(site, url))
-
     def note(self, sentence: str) -> None:
         """Add a note for the operator."""
         self.notes.append(sentence)
         for listener in self.listeners:
             listener(sentence)
-
-
-def login_warning(name: str, reason: str) -> str:
-    """Return a sentence about a login that was given up."""
-    return (
-        f"login.{name} was given up: {reason}; URLs that need it end as login_required; "
-        "correct it, and `gossamer resume DIR` tries these again"
-    )
-
-
-def lost_session_warning(site: str, url: str) -> str:
-    """Return a sentence about a site whose cookies no longer log in."""
-    return (
-        f"{url} and others of {site} show a login: the session of its cookies has probably ended; "
-        "stop the crawl, log in again with `gossamer login DIR URL`, and go on with `gossamer resume DIR`"
-    )
-
-
-def session_ends_warning(name: str, kinds: list[str]) -> str:
-    """Return a sentence about URLs that end the session of a login."""
-    more = f" and {len(kinds) - SESSION_ENDS_NAMED_MAX:,} more" if len(kinds) > SESSION_ENDS_NAMED_MAX else ""
-    named = ", ".join(kinds[:SESSION_ENDS_NAMED_MAX]) + more
-    return f"requests for {named} end the session of login.{name}; URLs of this kind are excluded"
 
 
 RINGS = ((1.0, 300), (5.0, 120), (60.0, 180), (600.0, 144), (7200.0, 360))

@@ -264,7 +264,6 @@ class CrawlLoop:
         self._more_to_come = more_to_come
         self.state = "running"
         self._counters.totals.ended = ""
-        self._counters.totals.lost_sessions = {}
         self._counters.totals.awaited = []
         self._counters.totals.lasting = []
         try:

@@ -16,8 +16,8 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from gossamer.engine.history import PageRecord
-from gossamer.engine.options import LoginRule
 from gossamer.features.logins.endings import SessionEndings
+from gossamer.features.logins.options import LoginRule
 from gossamer.model.links import ALLOWED, SCRIPT, Prerequisite, RevisitPlan, Verdict, Visit
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.options import to_table
@@ -36,6 +36,7 @@ REPEATS_THE_BODY: Final = frozenset((307, 308))
 REFUSED_MAX: Final = 100
 """Replies in a row without a session after which a login is given up that brought pages before."""
 BY_HAND: Final = "name the page with the form there, or log in by hand with `gossamer login DIR URL`"
+EXCLUDED_NAMED_MAX: Final = 5
 LOGIN_REQUIRED: Final = "login_required"
 Phase = Literal["out", "form", "sent", "landing", "in", "check", "failed"]
 
@@ -126,14 +127,13 @@ class FormLogins(VisitMiddleware):
         headers: Callable[[Url, Visit | None, float], tuple[tuple[str, str], ...]],
         cookies: Callable[[str, float], Collection[str]],
         pauses_s: tuple[float, float],
-        on_given_up: Callable[[str, str], None],
-        on_excluded: Callable[[str, str], None],
+        warn: Callable[[str, str, str], None],
         unpark: Callable[[Url, float], None],
     ) -> None:
         """`rules` are by name, with their secrets; `headers` returns those of a request's session, and `cookies` the
-        names of a site's; `pauses_s` are the first and the longest wait after a failed login; `on_given_up` gets the
-        name of a login and why it was given up, empty when it works or its partition moved; `on_excluded` its name and
-        a kind of URLs that end its session; `unpark` lets a host go on that waits for a login.
+        names of a site's; `pauses_s` are the first and the longest wait after a failed login; `warn` gets a feature,
+        the name of a login and a sentence, which is empty when the login works or its partition moved; `unpark` lets a
+        host go on that waits for a login.
         """
         self._pauses_s = pauses_s
         self._epochs = epochs
@@ -141,19 +141,23 @@ class FormLogins(VisitMiddleware):
         self._headers = headers
         self._cookies = cookies
         self._unpark = unpark
-        self._on_given_up = on_given_up
-        self._on_excluded = on_excluded
+        self._warn = warn
         self._logins: dict[str, FormLogin] = {}
         for name, rule in rules.items():
             url = namer.name(rule.url)
             assert url is not None, "the configuration was checked"
             self._logins[name] = self._load_login(name, rule, url)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Names of the logins."""
+        return frozenset(self._logins)
+
     def moved(self, first: int, end: int) -> None:
         """Read logins again from the store. One that was in progress begins again in its partition's shard."""
         for name, login in self._logins.items():
             if first <= login.url.partition < end:
-                self._on_given_up(name, "")
+                self._warn(self.name, name, "")
                 self._logins[name] = self._load_login(name, login.rule, login.url)
 
     def _load_login(self, name: str, rule: LoginRule, url: Url) -> FormLogin:
@@ -429,9 +433,10 @@ class FormLogins(VisitMiddleware):
         if isinstance(result, Reply):
             is_out = bool(self._why_out(login, result, body))
             is_out = is_out if is_out or 200 <= result.status < 300 else None
-        if kind := login.endings.note_check(now, is_out=is_out):
-            self._epochs.put("cookie", _key(login.url, b"endings", login.name), _encode(login.endings.excluded))
-            self._on_excluded(login.name, kind)
+        if login.endings.note_check(now, is_out=is_out):
+            excluded = login.endings.excluded
+            self._epochs.put("cookie", _key(login.url, b"endings", login.name), _encode(excluded))
+            self._warn(self.name, f"endings of {login.name}", _describe_excluded(login.name, excluded))
         if is_out:
             self._end(login)
 
@@ -442,7 +447,7 @@ class FormLogins(VisitMiddleware):
         login.reason = ""
         login.fruitless += 1
         self._epochs.put("cookie", _key(login.url, b"login", login.name), _encode(SavedLogin(token)))
-        self._on_given_up(login.name, "")
+        self._warn(self.name, login.name, "")
 
     def _note_failure(self, login: FormLogin, reason: str, now: float) -> None:
         self._end(login)
@@ -462,7 +467,18 @@ class FormLogins(VisitMiddleware):
     def _give_up(self, login: FormLogin, reason: str) -> None:
         login.phase = "failed"
         login.reason = reason
-        self._on_given_up(login.name, reason)
+        sentence = (
+            f"login.{login.name} was given up: {reason}; URLs that need it end as login_required; "
+            "correct it, and `gossamer resume DIR` tries these again"
+        )
+        self._warn(self.name, login.name, sentence)
+
+
+def _describe_excluded(name: str, kinds: Sequence[str]) -> str:
+    """Return a sentence about the kinds of URLs that end the session of a login."""
+    more = f" and {len(kinds) - EXCLUDED_NAMED_MAX:,} more" if len(kinds) > EXCLUDED_NAMED_MAX else ""
+    named = ", ".join(kinds[:EXCLUDED_NAMED_MAX]) + more
+    return f"requests for {named} end the session of login.{name}; URLs of this kind are excluded"
 
 
 def _check_of(login: FormLogin, origin: Url) -> Prerequisite:

@@ -21,6 +21,8 @@ SCORE_MAX: Final = 3.0
 """A page that leads to a login counts one, a seed two; a quarter of all pages reaches this in the long run."""
 KEPT: Final = 0.9
 """Part of the score that is left after another page."""
+LOST_NAMED_MAX: Final = 20
+"""Sites that the operator reads of."""
 SITES_MAX: Final = 10_000
 """Sites whose score is known; with more, all are forgotten."""
 
@@ -35,15 +37,15 @@ class LostSessions(VisitMiddleware):
         sites: Collection[str] | None,
         has_cookies: Callable[[str], bool],
         renews: Callable[[Url], bool],
-        on_lost: Callable[[str, str], None],
+        warn: Callable[[str, str, str], None],
     ) -> None:
         """`sites` are those of the file; None if it was deleted since: then all that have cookies. `renews` says of a
-        URL whether the crawl can log in again; `on_lost` is called once with a site and a URL that leads to its login.
+        URL whether the crawl can log in again; `warn` gets this feature's name, a site and a sentence.
         """
         self._sites = sites
         self._has_cookies = has_cookies
         self._renews = renews
-        self._on_lost = on_lost
+        self._warn = warn
         self._scores: defaultdict[str, float] = defaultdict(float)
         self._lost: set[str] = set()
 
@@ -77,7 +79,16 @@ class LostSessions(VisitMiddleware):
         self._scores[url.site] += 2.0 if visit.depth == 0 else 1.0  # A seed is chosen for what it shows.
         if self._scores[url.site] >= SCORE_MAX and len(self._lost) < SITES_MAX:
             self._lost.add(url.site)
-            self._on_lost(url.site, url.text)
+            if len(self._lost) <= LOST_NAMED_MAX:
+                self._warn(self.name, url.site, _describe_lost(url))
+
+
+def _describe_lost(url: Url) -> str:
+    """Return a sentence about a site that showed its login at a URL."""
+    return (
+        f"{url.text} and others of {url.site} show a login: the session of its cookies has probably ended; "
+        "stop the crawl, log in again with `gossamer login DIR URL`, and go on with `gossamer resume DIR`"
+    )
 
 
 def _names(target: str, url: Url) -> bool:

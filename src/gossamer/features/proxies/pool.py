@@ -41,13 +41,13 @@ class ProxyPool(VisitMiddleware):
     name = "proxies"
 
     def __init__(
-        self, urls: Sequence[tuple[str, str]], options: ProxiesOptions, on_change: Callable[[str, str], None]
+        self, urls: Sequence[tuple[str, str]], options: ProxiesOptions, warn: Callable[[str, str], None]
     ) -> None:
-        """`urls` are the labels and URLs of the proxies, with their secrets; `on_change` is called with the label and
-        address of a proxy and why it is left out, and with an empty reason when it works again.
+        """`urls` are the labels and URLs of the proxies, with their secrets; `warn` gets the label and address of a
+        proxy and a sentence about why it is left out, which is empty when it works again.
         """
         self._options = options
-        self._on_change = on_change
+        self._warn = warn
         self._proxies = [PooledProxy(url, label) for label, url in urls]
         self._by_site: dict[tuple[str, str], PooledProxy] = {}
         """By site and label."""
@@ -72,7 +72,7 @@ class ProxyPool(VisitMiddleware):
         if proxy is not None and proxy.failures:
             proxy.failures = 0
             proxy.out_until = 0.0
-            self._on_change(proxy.shown, "")
+            self._warn(proxy.shown, "")
         return reply
 
     def proxy_failed(self, url: Url, error: str, now: float) -> bool:
@@ -81,7 +81,7 @@ class ProxyPool(VisitMiddleware):
             longest = self._options.retry_s_max
             proxy.out_until = now + min(self._options.retry_s_first * 2.0 ** min(proxy.failures, 20), longest)
             proxy.failures += 1
-            self._on_change(proxy.shown, error)
+            self._warn(proxy.shown, f"the proxy {proxy.shown} is left out for a while: {error}")
         return self._choose(url, now).out_until <= now
 
     def _choose(self, url: Url, now: float) -> PooledProxy:

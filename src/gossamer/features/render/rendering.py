@@ -134,12 +134,12 @@ class PageResources(VisitMiddleware):
             is_same = is_same and (other.via, other.sent) == (via, sent)
             other.others += is_same
             if (found := await asyncio.shield(other.over)) is not None and is_same:
-                self._counters.rendering("resources_reused", 1)
+                self._counters.add("rendering", "resources_reused", 1)
                 return found
         session = _digest(self._headers(url, has_session=has_session))
         entry = self._cache.find(url.text, session, sent)
         if entry is not None and entry.fresh_until > self._clock.now() and self._is_for(entry.reply, via, url):
-            self._counters.rendering("resources_reused", 1)
+            self._counters.add("rendering", "resources_reused", 1)
             return entry.reply
         conditions = entry.conditions if entry is not None else ()
         future = asyncio.get_running_loop().create_future
@@ -272,7 +272,7 @@ class PageResources(VisitMiddleware):
         reply = result if isinstance(result, Reply) else result.came
         is_ours = self._gates.exchange.has(prerequisite.url)
         if reply is not None and is_ours:
-            self._counters.rendering("resources_requested", 1)
+            self._counters.add("rendering", "resources_requested", 1)
             page_id, via = (wanted.page_id, wanted.via) if wanted is not None else ("", "")
             ours = msgspec.structs.replace(reply, page_id=page_id, resource_type=kind)
             self._archive.add_prerequisite(ours, via, kind)
@@ -373,7 +373,7 @@ class PageRendering(BrowserRendering):
         if reason and not auto.budget.allows(self._clock.now(), self._visits.total(), sample=is_blind):
             reason = BUDGET
         if reason:
-            self._counters.rendering(f"pages_{reason}", 1)
+            self._counters.add("rendering", f"pages_{reason}", 1)
         if reason in ("", BUDGET):
             return msgspec.structs.replace(examined, render_reason=reason)
         key = choice.sample_key(place)
@@ -455,7 +455,7 @@ class PageRendering(BrowserRendering):
             supply = Supply(get, lambda: self.resources.is_delayed(page_id), session)
             dom = await self._renderer.render(document, supply, url.host)
         except PageError as error:
-            self._counters.count_rendering(error.reason)
+            self._counters.add("rendered", error.reason)
             return msgspec.structs.replace(examined, rendering=error.reason, rendering_error=str(error))
         finally:
             self._end(url)
@@ -465,10 +465,10 @@ class PageRendering(BrowserRendering):
         seen.findings.links += [Found(target, SCRIPT) for target in dom.leads_to]
         gained = len(_new_links(examined.findings, seen.findings))
         add_sent(seen.findings, examined.findings)
-        self._counters.count_rendering(PARTIAL if dom.cut else RENDERED)
-        self._counters.rendering("links_gained", gained)
+        self._counters.add("rendered", PARTIAL if dom.cut else RENDERED)
+        self._counters.add("rendering", "links_gained", gained)
         for reason, count in dom.refused.items():
-            self._counters.rendering(f"refused_{reason}", count)
+            self._counters.add("rendering", f"refused_{reason}", count)
         return msgspec.structs.replace(
             seen,
             errors=[*seen.errors, *(ModuleError(*one) for one in dom.errors)],
@@ -493,7 +493,7 @@ class PageRendering(BrowserRendering):
     def _count_cpu(self) -> None:
         used_s = self._renderer.cpu_s - self._counted_s
         self._counted_s = self._renderer.cpu_s
-        self._counters.rendering("cpu_s", used_s)
+        self._counters.add("rendering", "cpu_s", used_s)
         if self._auto is not None:
             self._auto.budget.charge(used_s)
 
