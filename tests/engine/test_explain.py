@@ -12,6 +12,7 @@ import pytest
 from gossamer.engine.explain import Explainer
 from gossamer.engine.history import UrlMemory
 from gossamer.model.visits import Failure
+from gossamer.model.words import iso_time
 from gossamer.stages.seen.bloom import BloomUrlSeen
 from gossamer.stages.seen.options import SeenOptions
 from gossamer.testing import page, reply
@@ -150,7 +151,7 @@ def test_what_failed_and_waits_for_its_next_attempt(tmp_path: Path) -> None:
 def test_a_revisit_that_failed_is_due_with_its_next_attempt(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT: GONE}, frontier={"retry_s_first": 100}) as ring:
         began = ring.clock.now()
-        lookups = ring.lookups._replace(revisits=lambda _: {"next_due_at": began, "recent": []})
+        lookups = ring.lookups._replace(further=[lambda _: {"next_due": iso_time(began)}])
         explainer = Explainer(ring.urls, ring.chain, lookups)
         ring.crawl(ROOT, until=began + 50)
         told = explainer.why(ROOT)

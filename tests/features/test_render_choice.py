@@ -125,7 +125,9 @@ def test_a_menu_that_a_script_makes_is_a_gain_once(epochs: Epochs) -> None:
 
 def learned_after(choice: RenderChoice, epochs: Epochs, address: str) -> list[str]:
     choice.cut(0.0)
-    return evidence_of(epochs, url_of(address))
+    lines = evidence_of(epochs, url_of(address))["rendering"]
+    assert isinstance(lines, list)
+    return lines
 
 
 def test_while_a_sample_is_under_way_there_is_no_other(epochs: Epochs) -> None:
@@ -153,18 +155,18 @@ def test_what_was_learned_is_part_of_the_commit(tmp_path: Path) -> None:
     choice = RenderChoice(epochs, Dice(1))
     for n in range(5):
         visit(choice, f"https://a.test/list/{n}", links=(n,))
-    assert evidence_of(epochs, url_of("https://a.test/list/9")) == []
+    assert evidence_of(epochs, url_of("https://a.test/list/9")) == {}
     choice.cut(0.0)
     epochs.close_at_once()
     visit(choice, "https://lost.test/", links=(1,))  # Killed before the next commit.
     store.close()
     store = Store(tmp_path / "store", 1 << 20, 1 << 20)
     epochs = Epochs(store)
-    assert evidence_of(epochs, url_of("https://a.test/list/9")) == [
+    assert evidence_of(epochs, url_of("https://a.test/list/9"))["rendering"] == [
         "/list/{n}, no signal: 5 of 5 rendered pages gained links or text; they are rendered",
         "new templates, no signal: 1 of 1 rendered pages gained links or text; they are rendered",
     ]
-    assert evidence_of(epochs, url_of("https://lost.test/")) == []
+    assert evidence_of(epochs, url_of("https://lost.test/")) == {}
     choice = RenderChoice(epochs, Dice(2))
     assert visit(choice, "https://a.test/list/9", links=(4,)) == FOR_GAIN  # A link that was gained before.
     assert "5 of 6" in learned_after(choice, epochs, "https://a.test/list/9")[0]

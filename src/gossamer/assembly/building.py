@@ -23,10 +23,10 @@ from gossamer.assembly.parts import (
     content_seen_of,
     copies_of,
     crawl_options_of,
+    explainers_of,
     isolation_of,
     judges_again,
     quarantine_of,
-    rendering_explainer,
     resolver_of,
     retries_of,
     url_seen_of,
@@ -57,7 +57,6 @@ from gossamer.features.isolation import WALL_FACTOR
 from gossamer.features.permit import Exclusions
 from gossamer.features.revisit.revisiting import Enrolment, Revisiting
 from gossamer.features.revisit.schedule import Schedule
-from gossamer.features.revisit.state import page_facts
 from gossamer.model.pages import Findings
 from gossamer.model.product import __version__
 from gossamer.model.visits import Content, Reply
@@ -374,8 +373,7 @@ def controls_of(setup: Setup, kept: DurableState, ring: CrawlRing, telemetry: Te
     watchdogs.on_beat = kept.storage.slots.note_beat
     setup.closing.callback(watchdogs.close)
     robots = partial(record_of, epochs)
-    revisits = partial(page_facts, epochs)
-    lookups = Lookups(frontier.facts, frontier.is_leased, robots, revisits, rendering_explainer(config, epochs))
+    lookups = Lookups(frontier.facts, frontier.is_leased, robots, explainers_of(config, epochs))
     explainer = Explainer(ring.urls, ring.scope.chain, lookups)
     settings = Settings(config, partial(reconfigure, ring, telemetry, watchdogs, epochs, setup.dice))
     return Controls(settings, telemetry, watchdogs, explainer)

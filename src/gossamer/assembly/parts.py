@@ -18,6 +18,7 @@ from gossamer.engine.ring import Retries
 from gossamer.engine.traps import watch_key
 from gossamer.features.isolation import IsolatedModules
 from gossamer.features.revisit.policies import POLICIES
+from gossamer.features.revisit.state import page_facts
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.model.links import LINK_TYPES
@@ -260,13 +261,14 @@ def judges_again(chain: Chain, epochs: Epochs) -> bool:
     return begun_with(epochs, FILTERS, chain.made_of) != chain.made_of
 
 
-def rendering_explainer(config: Config, epochs: Epochs) -> Callable[[Url], list[str]]:
-    """Return a function that explains which pages like a URL are rendered; imports nothing if that is not learned."""
-    if config.crawl.render != "auto":
-        return lambda _: []
-    from gossamer.features.render.choice import evidence_of  # noqa: PLC0415 - as the docstring says
+def explainers_of(config: Config, epochs: Epochs) -> list[Callable[[Url], dict[str, object]]]:
+    """Return what features know about a URL; imports nothing of those that are off."""
+    explainers: list[Callable[[Url], dict[str, object]]] = [partial(page_facts, epochs)]
+    if config.crawl.render == "auto":
+        from gossamer.features.render.choice import evidence_of  # noqa: PLC0415 - as the docstring says
 
-    return partial(evidence_of, epochs)
+        explainers.append(partial(evidence_of, epochs))
+    return explainers
 
 
 def policy_of(name: str) -> RevisitPolicy:

@@ -8,7 +8,7 @@ import msgspec
 
 from gossamer.assembly.home import Home, lock_directory
 from gossamer.assembly.integrity import losses, manifest_of, open_store, require_sound
-from gossamer.assembly.parts import budget_of, close, rendering_explainer, url_seen_of
+from gossamer.assembly.parts import budget_of, close, explainers_of, url_seen_of
 from gossamer.assembly.permits import earlier_of, forget_filter_of, scope_of
 from gossamer.assembly.schemes import namer_of
 from gossamer.config import Config
@@ -16,7 +16,7 @@ from gossamer.engine.counters import CrawlCounters, Totals
 from gossamer.engine.explain import Explainer, Lookups
 from gossamer.engine.history import PageHistory, UrlMemory
 from gossamer.engine.pending_scope import ScopeMemory
-from gossamer.features.revisit.state import RevisitState, load_state, page_facts
+from gossamer.features.revisit.state import RevisitState, load_state
 from gossamer.model.errors import Damage
 from gossamer.ports import UrlSeen
 from gossamer.stages.archive.uploads import UploadCounts, counts_of
@@ -78,8 +78,7 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         facts = partial(facts_of, epochs, budget=budget_of(config), split=config.url.split)
         urls = UrlMemory(namer, url_seen, PageHistory(epochs))
         robots = partial(record_of, epochs)
-        revisits = partial(page_facts, epochs)
-        lookups = Lookups(facts, lambda _: False, robots, revisits, rendering_explainer(config, epochs))
+        lookups = Lookups(facts, lambda _: False, robots, explainers_of(config, epochs))
         explainer = Explainer(urls, scope.chain, lookups)
         totals = load(store, TOTALS, Totals)
         undo.pop_all()

@@ -1,6 +1,6 @@
 """Explain: everything known about one URL, and the rule that decided."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -29,10 +29,8 @@ class Lookups(NamedTuple):
     """Whether it is being fetched now."""
     robots: Callable[[Url], RobotsRecord | None] = lambda _: None
     """The robots.txt of its origin."""
-    revisits: Callable[[Url], dict[str, object]] = lambda _: {}
-    """The record of a page that is revisited, with `next_due_at`; empty if there is none."""
-    rendering: Callable[[Url], list[str]] = lambda _: []
-    """Lines about the rendering of similar pages."""
+    further: Sequence[Callable[[Url], dict[str, object]]] = ()
+    """Return more of the answer; empty if there is nothing to say."""
 
 
 class Explainer:
@@ -64,12 +62,11 @@ class Explainer:
             answer |= {"depth": way[0], "hops": way[1]}
         answer |= {"state": "", "reason": "", "rule": None}
         answer |= self._find_forgotten(url) or self._state(url, record, facts, way)
-        known = _revisit_facts(self._lookups.revisits(url))
-        if answer["state"] == "waiting":  # Another attempt comes before the next revisit is planned.
-            known.pop("next_due", None)
-        answer |= known
-        if learned := self._lookups.rendering(url):
-            answer["rendering"] = learned
+        for look_up in self._lookups.further:
+            more = look_up(url)
+            if answer["state"] == "waiting":  # Another attempt comes before anything else is due.
+                more.pop("next_due", None)
+            answer |= more
         answer["host_state"] = _host_state(facts)
         return answer
 
@@ -184,21 +181,6 @@ def _last_attempt(record: PageRecord) -> dict[str, object]:
     if record.warc_offset is not None:
         answer |= {"warc_file": record.warc_file, "warc_offset": record.warc_offset}
     return answer
-
-
-def _revisit_facts(facts: dict[str, object]) -> dict[str, object]:
-    """Return the record of a page that is revisited, with readable times."""
-    if not facts:
-        return {}
-    answer = {
-        name: _instant(value) if name.endswith("_at") and isinstance(value, float) else value
-        for name, value in facts.items()
-    }
-    due_at = answer.pop("next_due_at")
-    recent = answer.pop("recent")
-    assert isinstance(recent, list)
-    visits = [f"{_instant(at)} {kind}" for at, kind in recent]
-    return ({"next_due": due_at} if due_at is not None else {}) | {"revisits": answer, "recent_visits": visits}
 
 
 def _reasons(record: PageRecord) -> str:

@@ -240,11 +240,11 @@ def place_of(url: Url, signal: str) -> Place:
     return Place(url.partition, url.host, signal, templates_of(url.text)[0])
 
 
-def evidence_of(epochs: Epochs, url: Url) -> list[str]:
+def evidence_of(epochs: Epochs, url: Url) -> dict[str, object]:
     """Return what is known about rendering pages with a URL's host and template, a line for each signal."""
     host = _load_host(epochs, url.partition, url.host)
     if host is None:
-        return []
+        return {}
     template = templates_of(url.text)[0]
     lines = []
     for signal in SIGNALS:
@@ -252,7 +252,7 @@ def evidence_of(epochs: Epochs, url: Url) -> list[str]:
         for about, number in ((template, _number(signal, template)), ("new templates", _number(signal))):
             if (group := host.groups.get(number)) is not None:
                 lines.append(f"{about}, {named}: {group.says()}")
-    return lines
+    return {"rendering": lines} if lines else {}
 
 
 def _reason(place: Place, pool: RenderGroup, group: RenderGroup) -> str:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from gossamer.features.revisit.policies import VisitHistory
 from gossamer.features.revisit.rhythm import Census, Pool, Rhythm
 from gossamer.model.pages import Original
+from gossamer.model.words import iso_time
 from gossamer.state.epoch import Epochs
 from gossamer.state.redo import Redo
 from gossamer.state.schema import REVISIT_STATE
@@ -288,18 +289,17 @@ def recount(kept: RevisitState, rhythms: Iterable[Rhythm], memories: Iterable[Me
 
 
 def page_facts(epochs: Epochs, url: Url) -> dict[str, object]:
-    """Return the record of a page for display, with wall times; empty if there is none."""
+    """Return the record of a page for display, times as ISO 8601 in UTC; empty if there is none."""
     data = epochs.get(FAMILY, memory_key(url))
     if data is None:
         return {}
     memory = decode_memory(data)
     rate = memory.change_rate
-    return {
-        "next_due_at": memory.due_at or None,
+    facts = {
         "visits": memory.visits,
         "changes": memory.changes,
-        "last_visit_at": memory.visited_at,
-        "changed_at": memory.changed_at or None,
+        "last_visit_at": _instant(memory.visited_at),
+        "changed_at": _instant(memory.changed_at) if memory.changed_at else None,
         "change_rate_per_day": rate * 86_400.0,
         "importance": memory.importance,
         "expected_freshness": memory.freshness,
@@ -307,9 +307,15 @@ def page_facts(epochs: Epochs, url: Url) -> dict[str, object]:
         "given_up": not memory.due_at,
         "etag": memory.etag,
         "last_modified": memory.last_modified,
-        "announced_change_at": memory.announced_at or None,
-        "recent": list(memory.recent),
+        "announced_change_at": _instant(memory.announced_at) if memory.announced_at else None,
     }
+    recent = [f"{_instant(at)} {kind}" for at, kind in memory.recent]
+    next_due = {"next_due": _instant(memory.due_at)} if memory.due_at else {}
+    return {**next_due, "revisits": facts, "recent_visits": recent}
+
+
+def _instant(at: float) -> str:
+    return iso_time(at, "milliseconds", "+00:00")
 
 
 def whole_facts(state: RevisitState, now: float) -> dict[str, object]:
