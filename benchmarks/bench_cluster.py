@@ -25,7 +25,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from gossamer.cli.control import NoCrawlRunsError, ask
+from gossamer.api.asking import NotRunningError
+from gossamer.cli.control import ask
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
@@ -203,7 +204,7 @@ def pages_of(directory: Path) -> float:
     """Return the pages so far."""
     try:
         answer = ask(directory, "status")
-    except (ConfigError, NoCrawlRunsError):
+    except (ConfigError, NotRunningError):
         return 0.0
     return float(answer["pages"]) if isinstance(answer, dict) else 0.0
 

@@ -29,7 +29,8 @@ from crawls import Nginx, held_by, write_json
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 from tests.cluster.nodes import SHARD, Chaos, Nodes
 
-from gossamer.cli.control import NoCrawlRunsError, ask
+from gossamer.api.asking import NotRunningError
+from gossamer.cli.control import ask
 from gossamer.model.errors import ConfigError
 
 LEVELS = 5
@@ -64,7 +65,7 @@ def server(hosts: int) -> str:
 def held(nodes: Nodes, directory: Path) -> Row:
     """Return what the crawl has done, and what its shards hold now."""
     row = dict.fromkeys(("pages", "queued", "shards", "resident_mb", "descriptors", "threads"), 0.0)
-    with suppress(ConfigError, NoCrawlRunsError):
+    with suppress(ConfigError, NotRunningError):
         status = ask(directory, "status")
         if isinstance(status, dict) and "pages" in status:
             row |= {"pages": float(status["pages"]), "queued": float(status["queued"])}

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.cli.control import NoCrawlRunsError, ask
+from gossamer.api.asking import NotRunningError
+from gossamer.cli.control import ask
 from gossamer.model.errors import ConfigError
 from gossamer.world.process import DirectoryLock
 
@@ -94,7 +95,7 @@ def test_what_is_no_crawl_is_recognized(directory: Path, answerer: Answerer, rep
 
 def test_a_crawl_that_ends_instead_of_answering_is_not_running(directory: Path, answerer: Answerer) -> None:
     answerer.reply = b'{"ok": tr'
-    with pytest.raises(NoCrawlRunsError):
+    with pytest.raises(NotRunningError):
         ask(directory, "status")
 
 
@@ -105,10 +106,10 @@ def test_no_answer_within_the_deadline_is_said(directory: Path, answerer: Answer
 
 
 def test_without_a_socket_nobody_runs(directory: Path) -> None:
-    with pytest.raises(NoCrawlRunsError):
+    with pytest.raises(NotRunningError):
         ask(directory, "status")
     (directory / "state").mkdir(parents=True)
-    with pytest.raises(NoCrawlRunsError):
+    with pytest.raises(NotRunningError):
         ask(directory, "status")
 
 
@@ -137,5 +138,5 @@ def test_a_socket_that_a_crash_left_behind_is_nobody(directory: Path) -> None:
     server = Answerer(directory)
     server.close()
     assert (directory / "state/control.sock").exists()
-    with pytest.raises(NoCrawlRunsError):
+    with pytest.raises(NotRunningError):
         ask(directory, "status")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import socket
 import time
 import tomllib
 from collections.abc import Callable, Mapping
@@ -15,6 +15,7 @@ import msgspec
 from typer import Argument, Option, Typer, echo
 
 from gossamer import api
+from gossamer.api.asking import NotRunningError, ask_crawl
 from gossamer.cli.arguments import Directory
 from gossamer.cli.directory import require_crawl
 from gossamer.cli.job import is_maintained
@@ -26,16 +27,13 @@ from gossamer.model.product import LOCK
 from gossamer.model.status import read_status
 from gossamer.model.verbs import VERBS, InvalidError, Verb, read
 from gossamer.model.words import shell_word
-from gossamer.world.files import socket_name
 from gossamer.world.process import DirectoryLock
 
 commands = Typer()
-SOCKET = "control.sock"
 DEADLINE_S = 30.0
 BEGIN_S_MAX = 5.0
 """Longest wait for a crawl that holds its directory to listen."""
 PAUSE_S = 0.05
-REPLY_BYTES_MAX = 64 << 20
 STALLED = "state/stalled.json"
 
 
@@ -55,7 +53,7 @@ def release(
     require_crawl(directory)
     try:
         found = mapping(ask(directory, "release", {"name": name}))
-    except NoCrawlRunsError:
+    except NotRunningError:
         found = api.release_of(directory, name)
     echo(pairs_text(found))
     return 0
@@ -125,7 +123,7 @@ def act(directory: Path, verb: str, **arguments: object) -> int:
     require_crawl(directory)
     try:
         answer = ask(directory, verb, arguments)
-    except NoCrawlRunsError as error:
+    except NotRunningError as error:
         raise _not_running(directory, error, "continues it") from error
     if isinstance(answer, Mapping):
         # Verbs that change the crawl's state answer with its status.
@@ -143,12 +141,12 @@ def _change(
     require_crawl(directory)
     try:
         return mapping(ask(directory, verb, arguments))
-    except NoCrawlRunsError as error:
+    except NotRunningError as error:
         check()
         raise _not_running(directory, error, f"{instead} continues it so" if instead else "continues it") from error
 
 
-def _not_running(directory: Path, error: NoCrawlRunsError, how: str) -> ConfigError:
+def _not_running(directory: Path, error: NotRunningError, how: str) -> ConfigError:
     """Return the mistake of a command for a crawl that does not run; `how` ends the sentence about `resume`."""
     if is_maintained(directory):
         return ConfigError(f"another command works on {directory}; repeat this one when it is done")
@@ -176,10 +174,6 @@ def _parse_assignment(text: str) -> tuple[str, object]:
         return key.strip(), value
 
 
-class NoCrawlRunsError(Exception):
-    """No process listens in the directory: the crawl has stopped, or was never started."""
-
-
 class SilentError(ConfigError):
     """A crawl listens but does not answer."""
 
@@ -192,45 +186,30 @@ def ask(
     One that begins or ends is waited for: its process holds the directory and does not listen.
 
     Raises:
-        NoCrawlRunsError: no crawl listens there.
+        NotRunningError: no crawl listens there.
         ConfigError: the request is invalid, the crawl refused it, or did not answer within `deadline_s`.
     """
     try:
         read(verb, arguments or {})
     except InvalidError as error:
         raise ConfigError(str(error)) from error
-    ends_at = time.monotonic() + deadline_s
-    try:
-        with _connect(directory, deadline_s) as line:
-            line.sendall(json.dumps({"verb": verb, **(arguments or {})}).encode() + b"\n")
-            reply = _read_line(line, ends_at)
-    except (ConnectionResetError, BrokenPipeError) as error:
-        raise NoCrawlRunsError(f"the crawl in {directory} ended before it answered") from error
-    except TimeoutError as error:
-        raise SilentError(f"the crawl in {directory} did not answer within {deadline_s:g} s") from error
-    except PermissionError as error:
-        raise ConfigError(f"may not ask the crawl in {directory}; run this as the user who started it") from error
-    return _result(reply, directory)
-
-
-def _connect(directory: Path, deadline_s: float) -> socket.socket:
+    request = {"verb": verb, **(arguments or {})}
     begins_by = time.monotonic() + BEGIN_S_MAX
     while True:
-        line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            line.settimeout(deadline_s)
-            with socket_name(directory / "state" / SOCKET) as path:
-                line.connect(path)
-        except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError) as error:
-            line.close()
-            if time.monotonic() > begins_by or not is_held(directory):
-                raise NoCrawlRunsError(f"no crawl runs in {directory}") from error
+            answer = asyncio.run(ask_crawl(directory, request, deadline_s))
+        except NotRunningError as error:
+            is_over = not isinstance(error.__cause__, OSError) or time.monotonic() > begins_by
+            if is_over or not is_held(directory):
+                raise
             time.sleep(PAUSE_S)
-        except BaseException:
-            line.close()
-            raise
         else:
-            return line
+            break
+    if answer.get("kind") == "overdue":
+        raise SilentError(str(answer["error"]))
+    if not answer["ok"]:
+        raise ConfigError(" ".join(str(answer.get("error", "refused")).split()))
+    return answer.get("result")
 
 
 def is_held(directory: Path) -> bool:
@@ -243,35 +222,6 @@ def is_held(directory: Path) -> bool:
         return DirectoryLock.is_held(directory) and not is_maintained(directory)
     except OSError:
         return False
-
-
-def _read_line(line: socket.socket, ends_at: float) -> bytes:
-    reply = bytearray()
-    while not reply.endswith(b"\n"):
-        left_s = ends_at - time.monotonic()
-        if left_s <= 0:
-            raise TimeoutError
-        line.settimeout(left_s)
-        part = line.recv(1 << 16)
-        if not part:
-            raise ConnectionResetError
-        reply += part
-        if len(reply) > REPLY_BYTES_MAX:
-            raise ConfigError(f"the crawl's answer is longer than {REPLY_BYTES_MAX} bytes; ask for less")
-    return bytes(reply)
-
-
-def _result(reply: bytes, directory: Path) -> object:
-    try:
-        answer = json.loads(reply)
-    except ValueError as error:
-        raise ConfigError(f"what listens in {directory} is no crawl of this version") from error
-    if not isinstance(answer, dict) or "ok" not in answer:
-        raise ConfigError(f"what listens in {directory} is no crawl of this version")
-    if not answer["ok"]:
-        raise ConfigError(" ".join(str(answer.get("error", "refused")).split()))
-    result: object = answer.get("result")
-    return result
 
 
 def mapping(answer: object) -> Mapping[str, object]:

@@ -10,8 +10,9 @@ import msgspec
 from typer import Argument, Option, Typer, echo
 
 from gossamer import api
+from gossamer.api.asking import NotRunningError
 from gossamer.cli.arguments import Directory, Json
-from gossamer.cli.control import NoCrawlRunsError, SilentError, ask, is_held, mapping, pairs_text, why_silent
+from gossamer.cli.control import SilentError, ask, is_held, mapping, pairs_text, why_silent
 from gossamer.cli.directory import require_crawl, write_file
 from gossamer.cli.job import is_maintained
 from gossamer.cli.output import Exit, complain, harmless
@@ -63,7 +64,7 @@ def metrics(directory: Directory) -> int:
     require_crawl(directory)
     try:
         found = mapping(ask(directory, "metrics"))
-    except NoCrawlRunsError as error:
+    except NotRunningError as error:
         raise ConfigError(f"{error}; gossamer status {shell_word(directory)} --json shows its last status") from error
     echo(str(found.get("metrics", "")), nl=False)
     return 0
@@ -85,7 +86,7 @@ def why(
     address = seed(url, "URL")
     try:
         found = mapping(ask(directory, "why", {"url": address}))
-    except NoCrawlRunsError:
+    except NotRunningError:
         found = api.why_of(directory, address)
     echo(json.dumps(found, default=str) if as_json else pairs_text(found))
     return 0
@@ -194,7 +195,7 @@ def _running_status(directory: Path) -> StatusFields | None:
     """Return a crawl's answer; None if no crawl runs."""
     try:
         return mapping(ask(directory, "status", {"detail": True}, deadline_s=STATUS_S_MAX))
-    except NoCrawlRunsError:
+    except NotRunningError:
         return None
     except SilentError as silence:
         raise SilentError(f"{silence}; {why_silent(directory)}") from silence

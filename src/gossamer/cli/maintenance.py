@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 from typer import Argument, BadParameter, Option, Typer, echo
 
 from gossamer import api
+from gossamer.api.asking import NotRunningError
 from gossamer.cli.arguments import Directory, Json, Quiet, Sets
-from gossamer.cli.control import NoCrawlRunsError, SilentError, ask, is_held
+from gossamer.cli.control import SilentError, ask, is_held
 from gossamer.cli.directory import require_crawl, write_file
 from gossamer.cli.output import Exit, complain, harmless
 from gossamer.cli.supervisor import run_supervised
@@ -166,7 +167,7 @@ def _stop(directory: Path) -> Literal["", "there", "here"]:
         except ConfigError:  # A program's, or one of an older version.
             goes_on = "here"
             ask(directory, "stop")
-    except NoCrawlRunsError:
+    except NotRunningError:
         return ""
     with DirectoryLock(directory / LOCK) as lock:
         if not lock.acquire(STOP_S_MAX):
@@ -245,7 +246,7 @@ def _scale_while_running(directory: Path, workers: int) -> bool:
     while True:
         try:
             answer = cast("dict[str, object]", ask(directory, "scale", {"workers": workers}))
-        except NoCrawlRunsError:
+        except NotRunningError:
             # A crawl that starts, also after a kill, will answer. Stopped now, it would leave nothing to scale.
             waited_s = time.monotonic() - began_at
             if waited_s > START_S_MAX or not is_held(directory):

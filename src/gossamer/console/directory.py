@@ -8,22 +8,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
-import msgspec
-
 from gossamer import api
+from gossamer.api.asking import NotRunningError, ask_crawl
 from gossamer.model import verbs
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.product import LOCK
 from gossamer.model.words import shell_word
 from gossamer.results.report.figures import Past
-from gossamer.world.files import socket_name
 from gossamer.world.process import MAINTENANCE, DirectoryLock
 
 if TYPE_CHECKING:
     from gossamer.api.callbacks import Callbacks, MentionReceiver
 
-SOCKET = "control.sock"
-ANSWER_BYTES_MAX = 64 << 20
 ANSWER_S_MAX = 75.0
 """Longest wait for an answer: a crawl answers or refuses within 60 s."""
 KEPT_S = 2.0
@@ -86,7 +82,7 @@ class Directory:
     async def ask(self, request: dict[str, object]) -> dict[str, object]:
         """Return the crawl's own answer while it runs; else an answer from its files, or that it does not run."""
         try:
-            answer = await ask_running(self.directory, request)
+            answer = await ask_crawl(self.directory, request, ANSWER_S_MAX)
             self._ran = True
             self._status = None
             self._past = None
@@ -213,42 +209,3 @@ def _past_of(directory: Path) -> Past:
     from gossamer.results.report.past import past  # noqa: PLC0415 - it brings what reads tables
 
     return past(directory)
-
-
-class NotRunningError(Exception):
-    """No process listens in the directory: no crawl runs."""
-
-
-async def ask_running(directory: Path, request: dict[str, object]) -> dict[str, object]:
-    """Return the unchanged answer of the crawl that runs in `directory`.
-
-    Raises:
-        NotRunningError: none runs, or it ended before it answered.
-    """
-    try:
-        async with asyncio.timeout(ANSWER_S_MAX):
-            with socket_name(directory / "state" / SOCKET) as path:
-                reader, writer = await asyncio.open_unix_connection(path, limit=ANSWER_BYTES_MAX)
-            try:
-                writer.write(msgspec.json.encode(request) + b"\n")
-                line = await reader.readline()
-            finally:
-                writer.close()
-    except TimeoutError:
-        return _none("overdue", f"the crawl in {directory} did not answer within {ANSWER_S_MAX:g} s")
-    except PermissionError:
-        return _none("refused", f"may not ask the crawl in {directory}; run this as the user who started it")
-    except OSError as error:
-        raise NotRunningError(f"no crawl runs in {directory}") from error
-    except ValueError:
-        return _none("failed", "the answer is too long; ask for less")
-    if not line.endswith(b"\n"):
-        raise NotRunningError(f"the crawl in {directory} ended before it answered")
-    try:
-        return msgspec.json.decode(line, type=dict[str, object])
-    except msgspec.DecodeError:
-        return _none("failed", f"what listens in {directory} is no crawl of this version")
-
-
-def _none(kind: str, error: str) -> dict[str, object]:
-    return {"ok": False, "error": error, "kind": kind}
