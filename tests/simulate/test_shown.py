@@ -89,7 +89,7 @@ def test_the_drawing_is_well_formed_and_needs_nothing_from_elsewhere(
         assert len(points) > 10
         assert all(0 <= x <= width and 0 <= y <= height for x, y in points)
     page = as_html(result, options)
-    assert page.startswith("<!DOCTYPE html>")
+    assert page.startswith("<!doctype html>")
     assert not re.findall(r'(?:src|href)="', page.replace("http://www.w3.org/2000/svg", ""))
 
 

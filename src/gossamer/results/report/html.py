@@ -48,13 +48,17 @@ def as_html(report: Report, title: str) -> str:
         body += f"<p class=lacks>Idle shards, without any URL: {', '.join(map(str, report.idle_shards))}</p>"
     body += _lasting_hosts(report)
     body += "".join(_sections(report)) if report.attempts else f"<p>{none}</p>"
-    name = html_text(title)
+    return page_of(html_text(title), "report of a crawl", body)
+
+
+def page_of(name: str, what: str, body: str) -> str:
+    """Return a whole page of HTML that may load nothing."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>{name}: report of a crawl</title><style>{STYLE}</style></head>"
-        f"<body><header><h1>{name}</h1><p>Report of a crawl</p></header><main>{body}</main></body></html>\n"
+        f"<title>{name}: {what}</title><style>{STYLE}</style></head>"
+        f"<body><header><h1>{name}</h1><p>{what.capitalize()}</p></header><main>{body}</main></body></html>\n"
     )
 
 
@@ -127,7 +131,7 @@ def _cards(report: Report) -> str:
     return f"<section class='wide cards'>{''.join(cards)}</section>"
 
 
-def _time_labels(last_s: float) -> list[svg.Label]:
+def time_labels(last_s: float) -> list[svg.Label]:
     """Return round times from 0 on, at most `TIME_LABELS` of them."""
     step_s = next((step_s for step_s in TIME_STEPS_S if last_s / step_s < TIME_LABELS), last_s)
     times = [index * step_s for index in range(int(last_s / step_s + 1e-9) + 1)]
@@ -140,7 +144,7 @@ def _time_labels(last_s: float) -> list[svg.Label]:
 def _course(course: TimelineFigures) -> Iterator[str]:
     if len(course.steps) < 2:
         return
-    labels = _time_labels(course.steps[-1].at_s)
+    labels = time_labels(course.steps[-1].at_s)
     silent = [(silence.at_s, silence.at_s + silence.lasted_s) for silence in course.silences]
     said = (
         f" Shaded: nothing ended for {course.silence_s_min:.0f} s or more, {duration(course.silent_s, 1)} in all."

@@ -1,6 +1,6 @@
 """SVG: the figures of a report as drawings. Colours come from the page that holds them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from math import ceil, floor, log10
 
@@ -8,6 +8,8 @@ Point = tuple[float, float, str]
 """Place, value, and the text that is shown under the pointer."""
 Label = tuple[float, str]
 """Place and text."""
+Course = tuple[str, Sequence[tuple[float, float]]]
+"""A name, and places and values."""
 
 WIDE = 1120
 NARROW = 520
@@ -23,6 +25,7 @@ _LABELS_MAX = 8
 _LABELS_APART = 1 / 6
 """Labels of uneven places need this share of the axis each."""
 _NEAR_END = 0.98
+_KEYS_APART = 115
 
 
 def area(
@@ -31,28 +34,45 @@ def area(
     """Draw values over time, wide: `points` in even steps, `labels` below, `shaded` spans in the points' x."""
     if len(points) < 2:
         return ""
-    inner = _inner(WIDE)
     first = points[0][0]
-    last = points[-1][0]
+    span = points[-1][0] - first
     top = _round_up(max(y for _, y, _ in points))
-
-    def across(x: float) -> float:
-        return _LEFT + inner * (x - first) / (last - first)
-
-    line = " ".join(f"{across(x):.1f},{_down(y / top):.1f}" for x, y, _ in points)
-    floor_y = _down(0.0)
+    places = [((x - first) / span, y / top) for x, y, _ in points]
     parts = [
-        f'<rect class="shade" x="{across(max(begin, first)):.1f}" y="{_TOP}" height="{_INNER_HEIGHT}" '
-        f'width="{max(1.0, across(min(end, last)) - across(max(begin, first))):.1f}"/>'
+        band("shade", max(0.0, (begin - first) / span), min(1.0, (end - first) / span))
         for begin, end in shaded
-        if end > first and begin < last
+        if end > first and begin < first + span
     ]
-    parts.append(f'<polygon class="fill" points="{_LEFT},{floor_y} {line} {_LEFT + inner},{floor_y}"/>')
-    parts.append(f'<polyline class="line" points="{line}"/>')
-    step = inner / (len(points) - 1)
-    parts += [_hover(across(x) - step / 2, step, title) for x, _, title in points]
-    marks = [((x - first) / (last - first), label) for x, label in labels if x >= first]
+    parts.append(f'<polygon class="fill" points="{_path([(0.0, 0.0), *places, (1.0, 0.0)])}"/>')
+    parts.append(f'<polyline class="line" points="{_path(places)}"/>')
+    half = 0.5 / (len(points) - 1)
+    parts += [band("tell", place - half, place + half, one[2]) for (place, _), one in zip(places, points, strict=True)]
+    marks = [((x - first) / span, label) for x, label in labels if x >= first]
     return _drawing(WIDE, [*_value_axis(top, unit, WIDE), *_place_axis(marks, WIDE), *parts])
+
+
+def lines(courses: Sequence[Course], last: float, labels: Sequence[Label], unit: str) -> str:
+    """Draw several courses from 0 to `last`, wide and in a frame of the caller's: line and name of the nth are `inkN`."""
+    top = _round_up(max((y for _, points in courses for _, y in points), default=0.0))
+    parts = [*_value_axis(top, unit, WIDE), *_place_axis([(x / last, label) for x, label in labels], WIDE)]
+    for nth, (name, points) in enumerate(courses):
+        path = _path([(x / last, y / top) for x, y in points])
+        parts.append(f'<polyline class="line ink{nth}" points="{path}"/>{key(nth + 1, f"ink{nth}", name)}')
+    return "".join(parts)
+
+
+def key(place: int, kind: str, text: str) -> str:
+    """Return a name above a drawing, right of the unit, in the colour of what it names."""
+    return f'<text class="key {kind}" x="{_LEFT + _KEYS_APART * place}" y="{_TOP - 10}">{escape(text)}</text>'
+
+
+def band(kind: str, begin: float, end: float, title: str = "", width: int = WIDE) -> str:
+    """Return a rectangle of full height between two shares of the axis; `title` is shown under the pointer."""
+    inner = _inner(width)
+    return (
+        f'<rect class="{kind}" x="{_LEFT + inner * begin:.1f}" y="{_TOP}" width="{max(1.0, inner * (end - begin)):.1f}" '
+        f'height="{_INNER_HEIGHT}">{f"<title>{escape(title)}</title>" if title else ""}</rect>'
+    )
 
 
 def columns(bars: Sequence[tuple[str, float, str]], unit: str) -> str:
@@ -60,7 +80,8 @@ def columns(bars: Sequence[tuple[str, float, str]], unit: str) -> str:
     if not bars:
         return ""
     top = _round_up(max(value for _, value, _ in bars))
-    step = _inner(NARROW) / len(bars)
+    share = 1 / len(bars)
+    step = _inner(NARROW) * share
     parts = []
     for index, (_, value, title) in enumerate(bars):
         x = _LEFT + index * step
@@ -69,7 +90,7 @@ def columns(bars: Sequence[tuple[str, float, str]], unit: str) -> str:
             f'<rect class="bar" x="{x + step * 0.1:.1f}" y="{y:.1f}" width="{step * 0.8:.1f}" '
             f'height="{_down(0.0) - y:.1f}"/>'
         )
-        parts.append(_hover(x, step, title))
+        parts.append(band("tell", index * share, (index + 1) * share, title, NARROW))
     every = ceil(len(bars) / _LABELS_MAX)
     marks = [((index + 0.5) / len(bars), label) for index, (label, _, _) in enumerate(bars) if index % every == 0]
     return _drawing(NARROW, [*_value_axis(top, unit, NARROW), *_place_axis(marks, NARROW), *parts])
@@ -130,12 +151,8 @@ def _place_axis(marks: Sequence[tuple[float, str]], width: int) -> list[str]:
     ]
 
 
-def _hover(x: float, width: float, title: str) -> str:
-    """An unseen rectangle that says what is under it."""
-    return (
-        f'<rect class="tell" x="{x:.1f}" y="{_TOP:.1f}" width="{width:.1f}" height="{_INNER_HEIGHT:.1f}">'
-        f"<title>{escape(title)}</title></rect>"
-    )
+def _path(places: Iterable[tuple[float, float]]) -> str:
+    return " ".join(f"{_LEFT + _inner(WIDE) * x:.1f},{_down(y):.1f}" for x, y in places)
 
 
 def _down(share: float) -> float:
