@@ -39,7 +39,6 @@ def test_merging_keeps_each_url_once_by_its_least_way(
     tmp_path: Path, rows_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(merging, "ROWS_MAX", rows_max)
-    monkeypatch.setattr(merging, "BATCH_ROWS", min(rows_max, 8_192))
     dice = random.Random(1)
     held = [dice.sample(range(3_000), 1_500) for _ in range(3)]
     paths = [segment(tmp_path / f"{n}.parquet", numbers, 5 - n) for n, numbers in enumerate(held)]

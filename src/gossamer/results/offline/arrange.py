@@ -37,7 +37,7 @@ def arrange(build: Build, about: SegmentInfo) -> tuple[list[Path], Path | None]:
     capped = _Caps(build.wish.per_host)
     listed = 0
     with ExitStack() as stack:
-        outs = _Outs(paths, about)
+        outs = Outs(paths, about)
         stack.callback(outs.drop)
         left = stack.enter_context(SegmentWriter(left_path, about)) if left_path is not None else None
         for table in in_order(build):
@@ -209,8 +209,8 @@ class _Caps:
         return mask
 
 
-class _Outs:
-    """The segments, one after the other: the partitions are cut into as many equal ranges."""
+class Outs:
+    """Several segments, one after the other: the partitions are cut into as many equal ranges."""
 
     def __init__(self, paths: list[Path], about: SegmentInfo) -> None:
         self._paths = paths

@@ -4,9 +4,12 @@ Segments are sorted by partition, so one range of partitions of each is in memor
 URL of several segments is kept once, with its shortest path.
 """
 
+import heapq
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +19,15 @@ import pyarrow as pa
 
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import PRODUCT, __version__
-from gossamer.results.offline.arrange import once, sort_rows
-from gossamer.results.offline.segment import BATCH_ROWS, SCHEMA, Segment, SegmentInfo, SegmentWriter, values_of
+from gossamer.results.offline.arrange import Outs, once, sort_rows
+from gossamer.results.offline.records import heads
+from gossamer.results.offline.segment import SCHEMA, Segment, SegmentInfo, SegmentWriter, values_of
 from gossamer.results.offline.steps import targets_of
 from gossamer.results.offline.texts import ROWS
 from gossamer.url.site import PARTITIONS
 
 ROWS_MAX = 400_000
-"""Held at once: about 200 MB. A single partition that has more is held whole."""
+"""Held at once, about: 200 MB. A single partition that has more is held whole."""
 
 
 def merge(sources: Sequence[Path], target: Path) -> list[SegmentInfo]:
@@ -52,71 +56,34 @@ def split(source: Path, target: Path, parts: int) -> list[SegmentInfo]:
     """
     targets = targets_of(target, parts)
     _absent(targets)
-    with closing(Segment(source)) as segment:
-        said = msgspec.structs.replace(segment.about, made_by=f"{PRODUCT} {__version__} segment split", order="")
-        rows = segment.batches_in_order()
-        waiting = next(rows, None)
-        for part, name in enumerate(targets):
-            end = -((part + 1) * PARTITIONS // -parts)
-            about = msgspec.structs.replace(said, part=part + 1, parts=parts)
-            with SegmentWriter(name, about) as writer:
-                while waiting is not None:
-                    at, batch = waiting
-                    held = int(np.searchsorted(batch["partition"].to_numpy(), end))
-                    writer.write(pa.Table.from_batches([batch.slice(0, held)]))
-                    waiting = (at, batch.slice(held)) if held < batch.num_rows else next(rows, None)
-                    if held < batch.num_rows:
-                        break
+    with ExitStack() as stack:
+        segment = stack.enter_context(closing(Segment(source)))
+        about = msgspec.structs.replace(segment.about, made_by=f"{PRODUCT} {__version__} segment split", order="")
+        outs = Outs(targets, about)
+        stack.callback(outs.drop)
+        for _, batch in segment.batches_in_order():
+            outs.write(pa.Table.from_batches([batch]))
+        outs.finish()
     return _read_infos(targets)
 
 
 def _together(segments: Sequence[Segment]) -> Iterator[pa.Table]:
-    """Yield the rows of all, a range of partitions at a time."""
-    readers = [_SegmentReader(segment) for segment in segments]
-    rows_max = max(BATCH_ROWS, ROWS_MAX // len(readers))
-    while sum(reader.fill(rows_max) for reader in readers):  # All are filled.
-        last = min(reader.whole for reader in readers)
-        table = pa.concat_tables([reader.take(last) for reader in readers]).combine_chunks()
-        yield sort_rows(once(table))
+    """Yield the rows of all, a range of partitions at a time: hashes of sites, partitions are of about one size."""
+    width = max(1, PARTITIONS * ROWS_MAX // (1 + sum(segment.rows for segment in segments)))
+    pieces = heapq.merge(*(_pieces(segment, width) for segment in segments), key=itemgetter(0))
+    for _, found in groupby(pieces, itemgetter(0)):
+        yield sort_rows(once(pa.concat_tables([piece for _, piece in found]).combine_chunks()))
 
 
-class _SegmentReader:
-    """Rows of one segment, held by whole partitions."""
-
-    def __init__(self, segment: Segment) -> None:
-        self._batches = segment.batches_in_order()
-        self._held: list[pa.Table] = []
-        self._row = 0
-        self._ended = False
-
-    def fill(self, rows_max: int) -> bool:
-        """Hold about `rows_max` rows and at least one whole partition, while there are any; return whether it does."""
-        while not self._ended and (sum(map(len, self._held)) < rows_max or self.whole < 0):
-            found = next(self._batches, None)
-            if found is None:
-                self._ended = True
-            else:
-                self._held.append(_as_rows(found[1], self._row))
-                self._row = found[0]
-        return bool(self._held)
-
-    @property
-    def whole(self) -> int:
-        """The last partition of which all rows are held; -1 where there is none."""
-        if self._ended:
-            return PARTITIONS
-        if not self._held:
-            return -1
-        last = self._held[-1]["partition"][-1].as_py()
-        return last - 1 if last > self._held[0]["partition"][0].as_py() else -1
-
-    def take(self, last: int) -> pa.Table:
-        """Return what is held of the partitions up to `last`."""
-        table = pa.concat_tables(self._held) if self._held else ROWS.empty_table()
-        end = int(np.searchsorted(table["partition"].to_numpy(), last, "right"))
-        rest = table.slice(end)
-        self._held = [rest] if len(rest) else []
-        return table.slice(0, end)
+def _pieces(segment: Segment, width: int) -> Iterator[tuple[int, pa.Table]]:
+    """Yield the rows of a segment with the number of their range, `width` partitions each; of a range come several."""
+    first = 0
+    for end, batch in segment.batches_in_order():
+        ranges = batch["partition"].to_numpy().astype(np.int64) // width
+        table = _as_rows(batch, first)
+        first = end
+        for start, stop in pairwise([*heads(ranges).tolist(), len(ranges)]):
+            yield int(ranges[start]), table.slice(start, stop - start)
 
 
 def _as_rows(batch: pa.RecordBatch, row: int) -> pa.Table:
@@ -158,7 +125,7 @@ def summary(path: Path, limit: int) -> dict[str, Any]:
         for _, batch in segment.batches():
             for name, counter in by.items():
                 counter.update(_counts(batch[name]))
-            named = set(values_of(batch["host"].dictionary.take(batch["host"].indices.unique())))
+            named = set(_counts(batch["host"]))
             # A host is in one site, and a site in one place: only where batches meet can it be counted twice.
             hosts += len(named - last)
             last = named
@@ -187,8 +154,5 @@ def summary(path: Path, limit: int) -> dict[str, Any]:
 
 
 def _counts(column: pa.Array) -> dict[Any, int]:
-    if pa.types.is_dictionary(column.type):
-        counts = np.bincount(column.indices.to_numpy(), minlength=len(column.dictionary)).tolist()
-        return {name: count for name, count in zip(values_of(column.dictionary), counts, strict=True) if count}
-    values, counts = np.unique(column.to_numpy(), return_counts=True)
-    return dict(zip(values.tolist(), counts.tolist(), strict=True))
+    found = column.value_counts()
+    return dict(zip(values_of(found.field("values")), values_of(found.field("counts")), strict=True))
