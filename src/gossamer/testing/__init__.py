@@ -8,40 +8,22 @@ Touches  nothing: no clock, no disk, no network
 Never    is a mock: a fake keeps the promises of the real part, and passes the same contracts
 """
 
-from gossamer.testing.conformance import (
-    check_archive,
-    check_bias,
-    check_content_seen,
-    check_filter,
-    check_frontier,
-    check_middleware,
-    check_prioritizer,
-    check_processing_module,
-    check_protocol_module,
-    check_resolver,
-    check_revisit_policy,
-    check_url_seen,
-)
-from gossamer.testing.fakes import FakeClock, FakeGates, FakeWeb, FixedResolver, MemoryArchive, page, reply
-
-__all__ = [
-    "FakeClock",
-    "FakeGates",
-    "FakeWeb",
-    "FixedResolver",
-    "MemoryArchive",
-    "check_archive",
-    "check_bias",
-    "check_content_seen",
-    "check_filter",
-    "check_frontier",
-    "check_middleware",
-    "check_prioritizer",
-    "check_processing_module",
-    "check_protocol_module",
-    "check_resolver",
-    "check_revisit_policy",
-    "check_url_seen",
-    "page",
-    "reply",
-]
+from gossamer.testing.conformance import check_archive as check_archive
+from gossamer.testing.conformance import check_bias as check_bias
+from gossamer.testing.conformance import check_content_seen as check_content_seen
+from gossamer.testing.conformance import check_filter as check_filter
+from gossamer.testing.conformance import check_frontier as check_frontier
+from gossamer.testing.conformance import check_middleware as check_middleware
+from gossamer.testing.conformance import check_prioritizer as check_prioritizer
+from gossamer.testing.conformance import check_processing_module as check_processing_module
+from gossamer.testing.conformance import check_protocol_module as check_protocol_module
+from gossamer.testing.conformance import check_resolver as check_resolver
+from gossamer.testing.conformance import check_revisit_policy as check_revisit_policy
+from gossamer.testing.conformance import check_url_seen as check_url_seen
+from gossamer.testing.fakes import FakeClock as FakeClock
+from gossamer.testing.fakes import FakeGates as FakeGates
+from gossamer.testing.fakes import FakeWeb as FakeWeb
+from gossamer.testing.fakes import FixedResolver as FixedResolver
+from gossamer.testing.fakes import MemoryArchive as MemoryArchive
+from gossamer.testing.fakes import page as page
+from gossamer.testing.fakes import reply as reply
