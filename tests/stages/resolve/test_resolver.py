@@ -246,6 +246,22 @@ def test_a_family_that_failed_leaves_the_question_open_though_the_other_has_no_s
     asyncio.run(main())
 
 
+def test_a_slow_name_of_a_quick_server_has_the_time_of_the_options() -> None:
+    """c-ares waits five times as long as a server usually takes, 0.25 s at least: too short for a recursion."""
+
+    async def main() -> None:
+        quick = {(f"q{n}.test", "A"): ["9.9.9.9"] for n in range(20)}
+        zone = Zone({**quick, ("slow.test", "A"): ["9.9.9.10"]})
+        async with resolving(zone, timeout_s=30, lookup_s_max=60) as (resolver, _):
+            for name, _ in quick:
+                located(await resolver.resolve(name))
+            zone.delay_s = 0.6
+            assert located(await resolver.resolve("slow.test")).addresses == ("9.9.9.10",)
+            assert zone.asked.count(("slow.test", "A")) == 2
+
+    asyncio.run(main())
+
+
 def test_every_lookup_has_a_deadline() -> None:
     async def main() -> None:
         zone = Zone(silent={"slow.test"})

@@ -32,6 +32,7 @@ class LookupAnswer(NamedTuple):
     """An answer to this name cannot be parsed, or one to a name that was looked up in the same channel."""
     is_doubtful: bool = False
     """The lookup may have failed because of another name: repeat it alone."""
+    has_timed_out: bool = False
 
 
 def reply_of(host: str, records: DnsRecords, asked_at: float, answered_at: float) -> Reply:

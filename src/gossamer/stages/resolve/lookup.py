@@ -43,6 +43,8 @@ class Lookup:
         self._is_lone = is_lone
         self._channel: aiodns.DNSResolver | None = None
         self._channel_asked = 0
+        self._patient: Lookup | None = None
+        """Repeats what timed out: c-ares soon waits only 0.25 s for a quick server, in which no recursion may end."""
 
     def lone(self) -> Lookup:
         """Return a new channel for one lookup at a time: one attempt each, since a malformed answer may take long."""
@@ -54,9 +56,17 @@ class Lookup:
         """Return a host's addresses, preferred family first, or why there are none."""
         if not host.isascii() or not host.isprintable() or not host.strip("."):
             return LookupAnswer(fail("not a host name", retry=False))
+        until = asyncio.get_running_loop().time() + self._options.lookup_s_max
+        answer = await self.query(host, until)
+        if not answer.has_timed_out or self._is_lone:
+            return answer
+        self._patient = self._patient or Lookup(self._options)
+        return await self._patient.query(host, until)
+
+    async def query(self, host: str, until: float) -> LookupAnswer:
+        """Return the answer to one series of attempts, which ends at the time `until` of the loop."""
         # Held until the answers are in, so that a channel replaced meanwhile closes after its last lookup.
         channel = self._open()
-        until = asyncio.get_running_loop().time() + self._options.lookup_s_max
         answers: list[asyncio.Future[pycares.DNSResult]] = []
         try:
             for kinds in self._kinds:
@@ -65,7 +75,8 @@ class Lookup:
                 await _settle(asked, until)
             codes = {code for answer in answers if (code := _error(answer)[0])}
             found = _combine(answers, self._options.lookup_s_max)
-            return LookupAnswer(found, pycares.errno.ARES_EBADRESP in codes, bool(codes & _UNREADABLE))
+            has_timed_out = isinstance(found, Failure) and pycares.errno.ARES_ETIMEOUT in codes
+            return LookupAnswer(found, pycares.errno.ARES_EBADRESP in codes, bool(codes & _UNREADABLE), has_timed_out)
         finally:
             if self._is_lone and not all(answer.done() for answer in answers):
                 channel.cancel()
@@ -74,6 +85,8 @@ class Lookup:
 
     async def close(self) -> None:
         """End all lookups; those in flight fail."""
+        if self._patient is not None:
+            await self._patient.close()
         channel = self._channel
         self._channel = None
         if channel is not None:
