@@ -139,6 +139,12 @@ def test_the_page_of_a_redirect_without_location_is_read(tmp_path: Path, headers
         assert ring.rows[0].error == "HTTP 302 without a Location that can be visited"
 
 
+def test_a_redirect_without_location_may_refresh(tmp_path: Path) -> None:
+    with Ring(tmp_path, {ROOT: reply(b"", 302, (("Refresh", "0; url=/a"),)), ROOT + "a": page()}) as ring:
+        ring.crawl(ROOT)
+        assert ring.outcomes == {ROOT: "http_error", ROOT + "a": "fetched"}
+
+
 def test_the_page_of_a_redirect_to_what_cannot_be_visited_is_not_read(tmp_path: Path) -> None:
     left = msgspec.structs.replace(page("/a"), status=302)
     left = msgspec.structs.replace(left, headers=(*left.headers, ("Location", "mailto:a@b.test")))
@@ -186,7 +192,7 @@ def test_a_robots_txt_is_requested_again_where_its_failure_asks_for_it(tmp_path:
         assert ring.rows[-1].fetched_at < began + 20
 
 
-@pytest.mark.parametrize("first", [GONE, *(reply(b"", status) for status in (503, 500, 429, 408, 522, 529))])
+@pytest.mark.parametrize("first", [GONE, *(reply(b"", status) for status in (503, 500, 429, 408, 522, 529, 304))])
 def test_what_may_be_gone_next_time_is_asked_for_again(tmp_path: Path, first: Reply | Failure) -> None:
     with Ring(tmp_path, {ROOT: [first, first, page("/x")]}, frontier={"retry_s_first": 10}) as ring:
         ring.crawl("http://b.example/")  # Which answers: the only host of a crawl is not waited for.

@@ -28,8 +28,9 @@ from gossamer.url.url import Url
 MULTIPLE_CHOICES = 300
 REDIRECTS = frozenset((MULTIPLE_CHOICES, 301, 302, 303, 307, 308))
 """Statuses whose Location is visited; that of a 300 is the server's choice (RFC 9110, section 15.4.1)."""
-AGAIN = frozenset((408, 421, 425, 429, 500, 502, 503, 504, *range(520, 525), 529))
-"""Statuses that may differ in another attempt; 520 to 524 and 529 are those of proxies whose origin does not answer
+AGAIN = frozenset((304, 408, 421, 425, 429, 500, 502, 503, 504, *range(520, 525), 529))
+"""Statuses that may differ in another attempt: a 304 here is that of a cache, and no condition asked for it; 520 to 524
+and 529 are those of proxies whose origin does not answer
 (developers.cloudflare.com/support/troubleshooting/http-status-codes/cloudflare-5xx-errors).
 """
 REFUSALS = {402: "payment_required", 451: "legally_blocked"}
@@ -414,6 +415,6 @@ def _is_document(reply: Reply) -> bool:
     """Return whether a reply that is not followed is read: a success, or the content of a redirect. Browsers show it if
     there is no Location; that of a 300 is the list of links to choose from (RFC 9110, section 15.4.1).
     """
-    if reply.status in REDIRECTS and reply.body_bytes:
+    if reply.status in REDIRECTS and (reply.body_bytes or reply.header("refresh")):
         return reply.status == MULTIPLE_CHOICES or not (reply.header("location") or "").strip()
     return 200 <= reply.status < MULTIPLE_CHOICES

@@ -745,16 +745,18 @@ def test_time_that_runs_out_in_the_body_cuts_it(run: Run) -> None:
 @pytest.mark.parametrize(
     ("sent", "truncated"),
     [
-        ("bytes 0-4/5", ""),
-        ("bytes 0-4/9", "unspecified"),
-        ("bytes 4-8/9", "unspecified"),
-        ("bytes 0-4/*", "unspecified"),
-        ("nonsense", "unspecified"),
+        ("Content-Range: bytes 0-4/5", ""),
+        ("X-Range: none", ""),
+        ("Content-Type: multipart/byteranges; boundary=b", "unspecified"),
+        ("Content-Range: bytes 0-4/9", "unspecified"),
+        ("Content-Range: bytes 4-8/9", "unspecified"),
+        ("Content-Range: bytes 0-4/*", "unspecified"),
+        ("Content-Range: nonsense", "unspecified"),
     ],
 )
 def test_a_part_that_was_not_asked_for_is_not_taken_for_the_whole(run: Run, sent: str, truncated: str) -> None:
     async def main() -> None:
-        head = f"HTTP/1.1 206 Partial Content\r\nContent-Range: {sent}\r\nContent-Length: 5\r\n\r\n"
+        head = f"HTTP/1.1 206 Partial Content\r\n{sent}\r\nContent-Length: 5\r\n\r\n"
         async with serving(always(head.encode() + b"whole", stay=False)) as server, speaking() as module:
             answer = replied(await module.fetch(to(server)))
             assert (answer.body, answer.truncated) == (b"whole", truncated)
@@ -1330,6 +1332,32 @@ def test_another_attempt_does_not_fail_for_further_kept_connections(run: Run) ->
             assert failed(await module.fetch(to(server))).outcome == "connect_error"
             replied(await module.fetch(to(server, fresh=True)))
             assert server.connections == 7
+
+    run(main())
+
+
+@pytest.mark.parametrize("helps", [True, False])
+def test_a_bad_request_over_a_kept_connection_is_sent_again_over_a_new_one(run: Run, helps: bool) -> None:
+    """Where that helps, each request of the host gets a new connection; where it does not, no other is repeated."""
+
+    async def main() -> None:
+        served: set[asyncio.StreamWriter] = set()
+
+        async def one_a_connection(server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
+            is_bad = writer in served if helps else len(server.requests) > 1
+            served.add(writer)
+            writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n" if is_bad else reply())
+            return True
+
+        async with serving(one_a_connection) as server, speaking() as module:
+            replied(await module.fetch(to(server)))
+            failure = failed(await module.fetch(to(server)))
+            assert (failure.again, failure.host_level) == (True, False)
+            assert failure.came is not None
+            assert failure.came.status == 400
+            for _ in range(3):
+                assert replied(await module.fetch(to(server))).status == (200 if helps else 400)
+            assert server.connections == (4 if helps else 2)
 
     run(main())
 

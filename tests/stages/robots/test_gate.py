@@ -4,6 +4,7 @@ import tracemalloc
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -190,10 +191,41 @@ def test_the_error_of_a_server_that_answered_can_be_told_from_others(result: Rep
     assert (re.search(ANSWERED, given_up.reason) is not None) == answered
 
 
+RULES = b"User-agent: *\nDisallow: /x"
+
+
+@pytest.mark.parametrize(
+    ("texts", "kinds"),
+    [
+        ([RULES, RULES], ["wait", "allowed"]),
+        ([RULES[:20], RULES], ["wait", "wait"]),
+        ([RULES[:20], RULES, RULES], ["wait", "wait", "allowed"]),
+        ([b"", b""], ["wait", "wait"]),
+    ],
+)
+@pytest.mark.parametrize("is_failure", [True, False])
+def test_a_file_that_is_cut_at_the_same_byte_twice_is_whole(
+    texts: list[bytes], kinds: list[str], is_failure: bool
+) -> None:
+    """Google takes "incomplete data" for an error of the server (robots.txt specification), which a lost connection is.
+    A server that counts wrongly would never be crawled.
+    """
+    record: RobotsRecord | None = None
+    for text, expected in zip(texts, kinds, strict=True):
+        came = msgspec.structs.replace(reply(200, truncated="disconnect"), body=text)
+        result = Failure("protocol_error", "cut", retry=True, came=came) if is_failure else came
+        answer = gate().after_reply(record, result, b"" if is_failure else text, NOW)
+        assert isinstance(answer, RobotsRecord)
+        record = answer
+        assert kind(record, NOW, "/y") == expected
+    assert kind(record, NOW, "/x") == ("denied" if kinds[-1] == "allowed" else "wait")
+
+
 def test_a_file_cut_by_time_is_no_answer() -> None:
     cut = gate().after_reply(None, reply(200, truncated="time"), b"User-agent: *\nAllow: /", NOW)
     assert isinstance(cut, RobotsRecord)
     assert cut.kind == AnswerKind.UNREACHABLE
+    assert kind(cut, NOW) == "wait"
     long = gate().after_reply(None, reply(200, truncated="length"), b"User-agent: *\nDisallow: /", NOW)
     assert isinstance(long, RobotsRecord)
     assert long.kind == AnswerKind.RULES

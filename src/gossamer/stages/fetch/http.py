@@ -273,7 +273,7 @@ class HttpModule:
         if self._sign is not None:
             headers = headers.and_signed(self._sign(request.method, request.url.partition(":")[0].lower(), *at))
         is_repeat = self._repeats.is_next(request.url)
-        if is_repeat:
+        if is_repeat or self._repeats.needs_new(at.authority):
             request = replace(request, fresh=True)
         if (kind := self._repeats.kind(request.url, at.authority)) is not None:
             transfers = self._tolerant_ones(transfers, kind)
@@ -298,6 +298,8 @@ class HttpModule:
         result = _result(transfer, shown or at, headers, end, is_entire=is_entire)
         if isinstance(result, Failure):
             result = self._repeats.judge(transfer, at.authority, result, end, is_repeat=is_repeat)
+        else:
+            result = self._repeats.judge_reply(transfer, at.authority, result, is_repeat=is_repeat)
         if kind is not None:
             result = replace(result, fetch_s=self._clock.now() - started_at)
         result = transfers.finish(transfer, result)
@@ -460,6 +462,10 @@ def _reply(transfer: Transfer, at: Address, headers: Headers, truncated: str) ->
 
 
 def _is_of_all(head: Head) -> bool:
-    """Return whether a 206, which servers send unasked too, has the whole content (RFC 9110, section 14.4)."""
+    """Return whether a 206, which servers send unasked too, has the whole content (RFC 9110, section 14.4). One that
+    names no range is a 200 by another number.
+    """
     ranges = [_RANGE.fullmatch(value.strip()) for name, value in head.headers if name.lower() == "content-range"]
+    if not ranges:
+        return content_type(head.headers)[0] != "multipart/byteranges"
     return len(ranges) == 1 and ranges[0] is not None and int(ranges[0][1]) + 1 == int(ranges[0][2])

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import pycurl
 from msgspec.structs import replace
 
+from gossamer.model.visits import Failure
 from gossamer.stages.fetch.legacy import LegacyTransfer
 from gossamer.stages.fetch.tolerant import TolerantTransfer
 from gossamer.stages.fetch.transfers import NO_RFC5746, NO_STATUS_LINE, breaks_h2, is_ill_chunked, is_partial
 
 if TYPE_CHECKING:
-    from gossamer.model.visits import Failure
+    from gossamer.model.visits import Reply
     from gossamer.stages.fetch.connections import End
     from gossamer.stages.fetch.options import FetchOptions
     from gossamer.stages.fetch.transfer import Transfer
@@ -22,6 +23,7 @@ TOLERANT_REPLIES: Final = 50
 keeps connections and speaks HTTP/2."""
 HOSTS_MAX: Final = 10_000
 """Recent hosts of each kind of behavior: about 1.5 MB each."""
+BAD_REQUEST: Final = 400
 _REPEATABLE: Final = ("GET", "HEAD")
 _REFUSED: Final = frozenset(
     {pycurl.E_UNSUPPORTED_PROTOCOL, pycurl.E_FTP_WEIRD_SERVER_REPLY, pycurl.E_BAD_CONTENT_ENCODING, 100}
@@ -42,10 +44,33 @@ class Repeats:
         self._odd: dict[str, int] = {}
         """By host: how many more replies are read by the tolerant reader."""
         self._urls: dict[str, bool] = {}
+        self._close: dict[str, bool | None] = {}
+        """Hosts that answered 400 over a kept connection: whether a new one helped; None: not known yet."""
 
     def is_next(self, url: str) -> bool:
         """Return whether a request is the repetition that its failure asked for; the next one is not."""
         return bool(self._urls) and self._urls.pop(url, False)
+
+    def needs_new(self, authority: str) -> bool:
+        """Return whether a host takes one request a connection."""
+        return bool(self._close) and self._close.get(authority) is True
+
+    def judge_reply(self, transfer: Transfer, authority: str, reply: Reply, *, is_repeat: bool) -> Reply | Failure:
+        """Return a reply. The first 400 of a host over a kept connection asks for the same request over a new one:
+        some servers take all that follows the first request of a connection for a bad one.
+        """
+        is_bad = reply.status == BAD_REQUEST
+        if is_repeat and self._close.get(authority, False) is None:
+            note(self._close, authority, not is_bad)
+        kept = is_bad and not transfer.is_new and reply.http_version.startswith("1") and not is_repeat
+        if not kept or transfer.request.method not in _REPEATABLE or self._close.get(authority) is not None:
+            return reply
+        note(self._close, authority, None)
+        note(self._urls, reply.url, True)
+        error = "HTTP 400 over a kept connection; it is requested again over a new one"
+        return Failure(
+            "http_error", error, ip=reply.ip, started_at=reply.started_at, fetch_s=reply.fetch_s, came=reply, again=True
+        )
 
     def kind(self, url: str, authority: str) -> type[TolerantTransfer] | None:
         """Return the kind of transfer for the next reply of a host if libcurl cannot read it; count the reply."""

@@ -96,12 +96,13 @@ class Transfer:
 
     __slots__ = (
         "_began_at", "_calls_left", "_connections_bytes", "_content_before", "_data", "_fresh",
-        "_h1_only", "_has_target", "_headers", "_held_bytes", "_is_left_early", "_is_new", "_method_set",
+        "_h1_only", "_has_target", "_headers", "_held_bytes", "_is_left_early", "_method_set",
         "_opened", "_opens_more", "_options", "_requests", "_slow_content", "_slow_since", "_wasted_content",
         "_wasted_read",
         "bodies", "body", "body_bytes", "body_bytes_max", "connections", "curl", "disk_error",
         "driver", "ended_well", "file", "greeting", "head", "head_bytes", "head_bytes_max", "head_is_cut", "ip",
-        "paused", "pinned", "proxy", "request", "speaks_tls", "started_at", "stopped", "was_refused", "wire_bytes",
+        "is_new", "paused", "pinned", "proxy", "request", "speaks_tls", "started_at", "stopped", "was_refused",
+        "wire_bytes",
     )  # fmt: skip
 
     def __init__(self, options: FetchOptions, own: Iterable[Setting] = (), bodies: BodyMemory | None = None) -> None:
@@ -156,7 +157,7 @@ class Transfer:
         """Whether the server did not accept the request over a new connection, which only HTTP/2 can signal
         (REFUSED_STREAM, HTTP_1_1_REQUIRED, GOAWAY). libcurl would send the request again.
         """
-        self._is_new = False
+        self.is_new = False
         """Whether its connection was opened for it."""
         self._requests = 0
 
@@ -416,9 +417,9 @@ class Transfer:
         """Refuse the connection over which libcurl would send the request again, since connecting is a contact too."""
         if self._requests and not self._opens_more:
             self.stopped = "resend"
-            self.was_refused = self._is_new
+            self.was_refused = self.is_new
             return int(pycurl.SOCKOPT_ERROR)
-        self._is_new = True
+        self.is_new = True
         if not self._requests:
             self.driver.note_connection(self, fd)
         return int(pycurl.SOCKOPT_OK)
@@ -432,7 +433,7 @@ class Transfer:
         self._requests += 1
         if self._requests > 1:
             self.stopped = "resend"
-            self.was_refused = self._is_new
+            self.was_refused = self.is_new
             return int(pycurl.PREREQFUNC_ABORT)
         if not self.is_pinned_to(remote_ip):
             self.stopped = f"connected to {remote_ip}"

@@ -157,23 +157,29 @@ class RobotsGate:
             now: wall time.
             hops: redirects followed already.
         """
+        options = self._options
+        text = _cut_text(result, decoded_body, options.body_bytes_max)
+        if text and previous is not None and previous.text == text:
+            # Twice cut at the same byte: the server counts wrongly, and this is all of its file.
+            return RobotsRecord(AnswerKind.RULES, text, now, now + options.ttl_s_min)
         if isinstance(result, Failure):
-            options = self._options
             if result.outcome == "http_error" and not result.retry:
                 # A server without HTTP status codes that has no such file (FTP's 550).
-                return RobotsRecord(AnswerKind.ALLOW_ALL, b"", now, now + self._options.ttl_s)
+                return RobotsRecord(AnswerKind.ALLOW_ALL, b"", now, now + options.ttl_s)
             lasting = result.outcome == "tls_error" and not result.retry
             # A refused handshake costs the server as little as a refused connection, and waiting rarely helps.
             first_s = options.unanswered_first_s if lasting or result.outcome in UNCONNECTED else None
             spent_s = result.fetch_s if result.has_others and result.outcome in UNCONNECTED else None
             return self._fail(
-                previous, now, result.error, first_s=first_s, lasting=lasting, spent_s=spent_s, is_alone=result.is_alone
-            )
+                previous, now, result.error, text=text, first_s=first_s, lasting=lasting, spent_s=spent_s,
+                is_alone=result.is_alone,
+            )  # fmt: skip
         status = result.status
         if 200 <= status < 300:
             if result.truncated not in ("", "length"):
-                return self._fail(previous, now, CUT_SHORT)  # The missing part may have the rules that disallow.
-            text = cut(decoded_body, self._options.body_bytes_max)
+                # The missing part may have the rules that disallow.
+                return self._fail(previous, now, CUT_SHORT, text=text)
+            text = cut(decoded_body, options.body_bytes_max)
             return RobotsRecord(AnswerKind.RULES, text, now, now + self._ttl_s(result))
         if 300 <= status < 400:
             return self._follow_redirect(previous, result, now, hops)
@@ -197,6 +203,7 @@ class RobotsGate:
         now: float,
         error: str,
         *,
+        text: bytes = b"",
         asked_s: float = 0.0,
         first_s: float | None = None,
         lasting: bool = False,
@@ -205,7 +212,7 @@ class RobotsGate:
     ) -> RobotsRecord:
         """Return the record after a failure: an older copy stays, and the wait before each next try doubles. `spent_s`
         is how long the request took, if another address is tried next: then the first waits are short, and count from
-        the start of the request.
+        the start of the request. Without a copy, the `text` of a file that was cut is kept for comparison alone.
         """
         options = self._options
         failures = previous.failures + 1 if previous is not None else 1
@@ -225,7 +232,7 @@ class RobotsGate:
             # Given up, for as long as an answer would be valid. If it were requested again at each URL's turn, a host
             # with turns rarer than its pauses would never be given up.
             retry_at = max(retry_at, now + options.ttl_s)
-        copy = copy or RobotsRecord(AnswerKind.UNREACHABLE)
+        copy = copy or RobotsRecord(AnswerKind.UNREACHABLE, text)
         return msgspec.structs.replace(
             copy,
             fetched_at=min(copy.fetched_at, now),
@@ -260,6 +267,16 @@ class RobotsGate:
             rules = RobotsRules.parse(record.text, robots.product_token, robots.body_bytes_max, origin, robots.agents)
             self._rules.put(key, rules, rules.held_bytes)
         return rules
+
+
+def _cut_text(result: Reply | Failure, decoded_body: bytes, bytes_max: int) -> bytes:
+    """Return the part that came of a file that was cut short; empty if none did, or if its coding was cut with it."""
+    came = result.came if isinstance(result, Failure) else result
+    if came is None or not 200 <= came.status < 300 or came.truncated in ("", "length"):
+        return b""
+    if came is not result:
+        decoded_body = b"" if came.header("content-encoding") else came.body
+    return cut(decoded_body, bytes_max)
 
 
 def delay_asked_s(reply: Reply, now: float) -> float:
