@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 
+from gossamer.model.pages import Findings, Page
 from gossamer.stages.process.facts import date_within, moment
 from gossamer.stages.process.metadata import Metadata
 
@@ -96,6 +97,50 @@ def test_dates_of_elements_come_last(
     assert {name: columns[name] for name in ("published", "modified") if name in columns} == expected
     stated = found(Metadata(), "<meta name=date content=2020-01-01>" + body).columns
     assert stated["published"] == datetime(2020, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("url", "body", "published", "modified"),
+    [  # Pages of WCXB and of htmldate's evaluation, by their form.
+        ("", "<p>Jun 5, 2024</p><h1>A</h1>", "2024-06-05", None),
+        ("", "<h1>A</h1><p>By <a href=/v>Dr. V Osman</a> - Jun 5, 2024</p>", "2024-06-05", None),
+        ("", "<h1>A</h1><div>Published on June 5, 2024</div>", "2024-06-05", None),
+        ("", "<h1>A</h1><i>June 5, 2024 \u30fb 3 min read</i>", "2024-06-05", None),
+        ("", "<h1>A</h1><p>05.06.2024</p>", "2024-06-05", None),
+        ("", "<h1>A</h1><p>jeudi 13 juin 2019 par Anne</p>", "2019-06-13", None),
+        ("", "<h1>A</h1><span>June 5, 2024</span> <span>- Updated July 9, 2025</span>", "2024-06-05", "2025-07-09"),
+        ("", "<h1>A</h1><p>Last updated: July 9, 2025</p>", None, "2025-07-09"),
+        ("", "<h1>A</h1><p>Joined: June 5, 2024</p><p>Copyright June 5, 2024</p>", None, None),
+        ("", "<h1>A</h1><p>On June 5, 2024 the council met again for a vote.</p>", None, None),
+        ("", "<h1>A</h1><p>28 January 1975</p>", None, None),  # Of birth.
+        ("", "<h1>News</h1><p>June 5, 2024</p><p>June 4, 2024</p>", None, None),
+        ("", "<h1>News</h1>" + "<p>June 5, 2024</p>" * 3, None, None),
+        ("", "<h1>A</h1><p style='display:none'>June 5, 2024</p>", None, None),
+        ("", "<h1>A</h1>" + "<p>word</p>" * 800 + "<p>June 5, 2024</p>", None, None),
+        ("", "<p>June 5, 2024</p>", None, None),
+        ("", "<script>'<p>June 5, 2024</p>'</script><h1>A</h1>", None, None),
+        (
+            "",
+            '<script type="application/ld+json">{"@type":"Product"}</script><h1>A</h1><p>June 5, 2024</p>',
+            None,
+            None,
+        ),
+        ("", "<time datetime=2024-06-05T10:00><h1>A</h1><time datetime=2024-06-06T10:00>", "2024-06-05", None),
+        ("", "<time datetime=2024-06-06T10:00><time datetime=2024-06-05T10:00>", None, None),
+        ("", "<time datetime=2024-06-05><h1>A</h1><p>7 June 2024</p><time datetime=2024-06-06>", "2024-06-07", None),
+        ("2024/06/05/a", "", "2024-06-05", None),
+        ("2024-6-5-a.html", "<p>text", "2024-06-05", None),
+        ("2024/06/05/", "", None, None),
+        ("2024/13/05/a", "", None, None),
+    ],
+)
+def test_dates_around_the_heading_and_in_the_address_come_last(
+    url: str, body: str, published: str | None, modified: str | None
+) -> None:
+    findings = Findings()
+    Metadata().process(Page(f"https://x.test/{url}", "text/html", "utf-8", (), body.encode()), findings)
+    columns = findings.columns
+    assert [str(columns.get(name))[:10] for name in ("published", "modified")] == [str(published), str(modified)]
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,22 @@ _MEANS_DATE = re.compile(r"(?<![\w-])(?:[a-z]+[-_]+){0,3}(?:date|datum)(?:[-_]\w
 _OF_OTHERS = re.compile(r"comment|related|recent|teaser|widget|history|listing|event|copyright|birth|expir|start|end")
 """Names of elements whose date is not that of the page."""
 _SAYS_MODIFIED = re.compile(r"updated|modified|revised|edited|aktualisiert|geändert|stand\b|à jour", re.IGNORECASE)
+_PARTS = re.compile(r"\s[-\u2013\u2014|\u2022\u00b7\u22c5\u30fb]\s")
+_LABELS = re.compile(
+    r"\b(?:first|originally|published|posted|created|written|publication|date|submitted|on|at|the|by|min|mins|minutes?"
+    r"|read|last|publi\w{1,4}|veröffentlicht|par|por|von|le|am|um|uhr|\w{3,6}di|\w{4,8}tag|mittwoch|(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|satur|sat|sun)(?:day)?|[ap]m|\w{2,3}t)\b|[\W\d]",
+    re.IGNORECASE,
+)
+"""What a line has beside its date, and the name of an author."""
+_NAME_WORDS_MAX = 2
+_WEB_BEGINS = 1993
+_SAYS_OTHER = re.compile(
+    r"joined|registered|registriert|member|mitglied|dabei seit|inscri|born|release|version|volume|copyright|©|deadline"
+    r"|expires|valid|effective|event|starts|check|review",
+    re.IGNORECASE,
+)
+_UNDATED = frozenset(("Product", "CollectionPage", "ItemList", "Event", "SearchResultsPage", "ProfilePage"))
+"""Types of pages whose only date is that of a part."""
 _MEDIA = frozenset(("VideoObject", "AudioObject", "ImageObject", "MediaObject", "Clip"))
 _ARTICLES = ("Article", "Posting", "Review", "Recipe", "Report")
 """Types of pages of which a video or an image is a part, so that its dates are not theirs."""
@@ -103,13 +119,14 @@ def facts(
     licenses: tuple[str, str] = ("", ""),
     times: Sequence[Mapping[str, str]] = (),
     fetched_at: float = 0.0,
+    lines: Iterable[str] = (),
 ) -> dict[str, object]:
     """Return the columns for which a page has values: from JSON-LD first, then from `meta` elements, then from links
     and `time` elements.
 
     `blocks` are its JSON-LD blocks, `metas` its meta elements by name, `licenses` the target of a link with
     `rel=license` and the only Creative Commons license that is linked, `times` the attributes of its `time` elements,
-    and of others that may have a date, with their text under the empty name.
+    and of others that may have a date, with their text under the empty name, `lines` those around its heading.
     A date more than a day later than `fetched_at` is that of an event, and neither published nor modified; 0: unknown.
     """
     latest = datetime.fromtimestamp(fetched_at, UTC) + timedelta(days=1) if fetched_at else _NEVER
@@ -123,14 +140,20 @@ def facts(
     published = published or of_elements.get("published")
     if published is None and not any(map(_is_article, others)):
         published = _first(_dates(media, "datePublished", "uploadDate", "dateCreated"), latest)
+    types = list(dict.fromkeys(_types(held)))[:TYPES_MAX]
+    published = published or of_elements.get("only")
+    if published is None:
+        of_lines = {name: time for name, time in _dates_of_lines(lines, types).items() if time <= latest}
+        published = of_lines.get("published") or of_elements.get("first")
+        modified = modified or of_elements.get("modified") or of_lines.get("modified")
     unread = next((one for one in written if moment(one) is None), "")
     found: dict[str, object] = {
-        "published": published or of_elements.get("only"),
+        "published": published,
         "published_written": "" if published else unread[:BYLINE_MAX],
         "modified": modified or of_elements.get("modified"),
         "byline": _byline(_article_first(held)) or _authors(metas),
         "license": licenses[0] or _license(held) or next(iter(_meta_values(metas, _LICENSES)), "") or licenses[1],
-        "schema_types": list(dict.fromkeys(_types(held)))[:TYPES_MAX],
+        "schema_types": types,
     }
     return {name: value for name, value in found.items() if value}
 
@@ -201,6 +224,25 @@ def date_within(text: str) -> datetime | None:
     return moment(days[0][0] + (rest if _TIME_OF_DAY.match(rest) else ""))
 
 
+def _dates_of_lines(lines: Iterable[str], types: Sequence[str]) -> dict[str, datetime]:
+    """Return when a page was published and modified by the lines around its heading: a date with a label or a name.
+
+    Each must be the only one with its meaning; one that is repeated is that of a list.
+    """
+    found: dict[str, list[datetime]] = {"published": [], "modified": []}
+    for line in lines if _UNDATED.isdisjoint(types) else ():
+        for part in _PARTS.split(line) if len(line) <= _LABEL_CHARACTERS_MAX else ():
+            if (time := date_within(part)) is None or time.year < _WEB_BEGINS or _SAYS_OTHER.search(part) is not None:
+                continue
+            rest = _days().sub(" ", part)
+            is_modified = _SAYS_MODIFIED.search(rest) is not None
+            if len(_LABELS.sub(" ", rest).split()) <= _NAME_WORDS_MAX + is_modified:
+                found["modified" if is_modified else "published"].append(time)
+    return {
+        name: times[0] for name, times in found.items() if len({one.date() for one in times}) == 1 and len(times) <= 2
+    }
+
+
 def _as_iso(found: re.Match[str]) -> str:
     """Return a day as ISO 8601 has it; empty for one whose month may be the day."""
     year, _, month, day, first, dotted, slashed, dashed, year_2, *words = found.groups()
@@ -267,8 +309,12 @@ def _times(times: Sequence[Mapping[str, str]], latest: datetime) -> dict[str, da
                 found.setdefault("modified" if is_modified else "published", time)
     if both is not None:
         found = {"published": both, "modified": both, **found}
-    if not found and len(stated) == 1:
-        return {"only": next(iter(stated.values()))}
+    if not found and stated:
+        first = next(iter(stated.values()))
+        if len(stated) == 1:
+            return {"only": first}
+        # That of a thread: lists begin with the latest.
+        return {"first": first} if first.time() != _EPOCH.time() and first == min(stated.values()) else {}
     if not stated:
         texts["only"] |= texts["published"]
         lone = {kind: next(iter(held.values())) for kind, held in texts.items() if len(held) == 1}

@@ -5,16 +5,17 @@ Open Graph, JSON-LD, canonical address, description, dates, license.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 
 from gossamer.model.pages import Findings, Page
 from gossamer.stages.process import facts
+from gossamer.stages.process.hidden import without_hidden
 from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.stages.process.jsonld import roots
 from gossamer.stages.process.links import Base, base_href, collapse_spaces
 from gossamer.stages.process.options import TypedModule
-from gossamer.stages.process.scan import attributes, automaton, text_of
+from gossamer.stages.process.scan import ScannedMarkup, attributes, automaton, text_of
 from gossamer.stages.process.scripted import signal_of
 from gossamer.stages.process.walk import ElementWalk
 
@@ -51,6 +52,11 @@ _NAMING = (
     + ",.entry-author",
 )
 """Elements that name an author: of microdata, RDFa, hCard, and by their class."""
+_HEADING = re.compile(rb"<[hH]1[\s>]")
+_DAY_IN_PATH = re.compile(r"/((?:19|20)\d\d)[/-]([01]?\d)[/-]([0-3]?\d)(?=[/-][^/?#])", re.ASCII)
+_BEFORE_HEADING = 1_500
+_AFTER_HEADING = 8_000
+"""Bytes before and after a page's heading where a line may be its date."""
 _COMMENTS = '[itemprop~="comment"] *,[itemprop~="review"] *,.comment *,.comments *'
 _TYPED = {"og_type": "og:type", "og_image": "og:image", "og_site_name": "og:site_name"}
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,3}")
@@ -108,7 +114,9 @@ class Metadata(TypedModule):
         if signal := signal_of(document.utf8(), len(document.markup.anchors())):
             columns["script_signal"] = signal
         licenses = self._read_anchors(document, base, str(columns.get("license", "")))
-        columns.update(facts.facts(blocks, metas, licenses, times, page.fetched_at))
+        columns.update(
+            facts.facts(blocks, metas, licenses, times, page.fetched_at, _lines_for_date(page.url, document))
+        )
         said = str(columns.get("byline", ""))
         if (not said or said == columns.get("og_site_name")) and (byline := _marked_author(document)):
             columns["byline"] = byline
@@ -190,6 +198,19 @@ def _marked_author(document: HtmlDocument) -> str:
         if names and len(set(names.values())) == 1:
             return facts.join_names(list(names))
     return ""
+
+
+def _lines_for_date(url: str, document: HtmlDocument) -> Iterator[str]:
+    """Yield the lines around a page's heading, and the day in its address; they are read only if they are wanted."""
+    body = document.utf8()
+    heading = _HEADING.search(body)
+    if heading is not None:
+        at = heading.start()
+        start = max(at - _BEFORE_HEADING, body.rfind(b"</script>", 0, at), 0)
+        piece = body[body.find(b"<", start) : at + _AFTER_HEADING]
+        yield from ScannedMarkup(without_hidden(piece)[0]).text().split("\n")
+    if (day := _DAY_IN_PATH.search(url)) is not None:
+        yield "-".join(day.groups())
 
 
 def _text_at(body: bytes, at: int, name: str) -> str:
