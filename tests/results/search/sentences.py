@@ -43,6 +43,11 @@ PAGES: dict[str, tuple[str, str]] = {
     "joiner": ("fa", "\u06a9\u062a\u0627\u0628\u200c\u0647\u0627"),
     "wide": ("", "\uff27\uff4f\uff53\uff53\uff41\uff4d\uff45\uff52\u3000crawls"),
     "marks": ("ca", "col·lecció, Hawai\u02bbi, \u043e\u0431\u02bc\u0454\u043a\u0442"),
+    "sold": (
+        "en",
+        "Sold for $1,299.99 🎉 to a 👨\u200d👩\u200d👧 of 🇩🇪, rated \u2605\u2605, \u2764\ufe0f; paid 2499,50 \u20ac",
+    ),
+    "army": ("he", "צה״ל"),
     "zero": ("", "un\u200bbreak\u2060able"),
 }
 QUERIES: tuple[tuple[str, str], ...] = (
@@ -64,6 +69,10 @@ QUERIES: tuple[tuple[str, str], ...] = (
     ("कलम", "nukta"), ("\u06a9\u062a\u0627\u0628 \u0647\u0627", "joiner"),
     ("\u043e\u0431'\u0454\u043a\u0442", "marks"), ("\u043e\u0431\u02bc\u0454\u043a\u0442", "marks"),
     ("hawaii", "marks"), ("Hawai'i", "marks"),
-    ("col·lecció", "marks"), ("collecció", "marks"), ("col.lecció", "marks"),
+    ("col·lecció", "marks"), ("collecció", "marks"), ("col.lecció", "marks"), ("colleccio", "marks"),
+    ("1299.99", "sold"), ("$1,299.99", "sold"), ("1.299,99", "sold"), ("2,499.50", "sold"), ("🎉", "sold"),
+    ("👨\u200d👩\u200d👧", "sold"), ("🇩🇪", "sold"), ("\u2605", "sold"), ("\u2764", "sold"), ("\u2764\ufe0f", "sold"),
+    ('"🎉" sold', "sold"),
+    ('צה"ל', "army"),
     ("gossamer", "wide"), ("unbreakable", "zero"), ("un\u00adbreakable", "zero"),
 )  # fmt: skip

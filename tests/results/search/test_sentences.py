@@ -56,6 +56,12 @@ def test_what_readers_type_finds_their_page(index: Path, query: str, name: str) 
     assert found.problems == ()
 
 
+@pytest.mark.parametrize("query", ["🇪🇩", "🚀", "sold -🎉", "1299.98", "129999"])
+def test_other_signs_and_amounts_find_nothing(index: Path, query: str) -> None:
+    found = ask(index, query)
+    assert (found.hits, found.problems) == ((), ())
+
+
 def test_characters_of_a_run_must_stand_in_their_order(index: Path) -> None:
     assert names(index, "東京都") == ["ja"]
     assert set(names(index, "京都")) == {"ja", "ja-2"}

@@ -87,6 +87,8 @@ class QueryMatcher:
         if atom.field in FILTERS:
             value = filter_value(atom.field, atom.text)
             return _any(Query.term_query(self._schema, name, value) for name in FILTERS[atom.field])
+        if atom.terms == (atom.text,) and symbols_of(atom.text):  # An emoji.
+            return self._one(atom, "loose", atom.text) if self._is_loose else Query.empty_query()
         named = [atom.field] if atom.field else list(_WEIGHTS)
         found = [Query.boost_query(self._terms(atom, name, atom.terms), _WEIGHTS[name]) for name in named]
         if is_loose:

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from gossamer.results.search.words import terms_of
+from gossamer.results.search.words import symbols_of, terms_of
 
 FIELDS = frozenset(("title", "text", "url", "anchors"))
 FILTERS = {"host": ("host",), "site": ("site", "host"), "language": ("language",), "lang": ("language",)}
 _QUOTES = str.maketrans(dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\u300c\u300d\u300e\u300f\uff02", '"'))
+_GERSHAYIM = re.compile(r'(?<=[\u05d0-\u05ea])"(?=[\u05d0-\u05ea])')
 _TOKEN = re.compile(
     r"""
     (?P<sign>[-+](?![-+\s)]))?
@@ -59,7 +60,7 @@ class QueryParser:
     def __init__(self, query: str) -> None:
         self.problems: list[str] = []
         """Notes on parts of the query that were left out or changed."""
-        self._tokens = _TOKEN.finditer(query.translate(_QUOTES))
+        self._tokens = _TOKEN.finditer(_GERSHAYIM.sub("\u05f4", query.translate(_QUOTES)))
 
     def parse(self) -> QueryGroup:
         """Return the whole query."""
@@ -143,6 +144,9 @@ class QueryParser:
         terms = terms_of(atom.text)
         if terms or (atom.field in FILTERS and atom.text):
             yield msgspec.structs.replace(atom, terms=tuple(terms))
+        elif not atom.field and (symbols := symbols_of(atom.text)):
+            for symbol in symbols:
+                yield msgspec.structs.replace(atom, text=symbol, terms=(symbol,))
         elif atom.field and atom.is_prefix:
             raise ValueError(f"{atom.field}:{atom.text} has no word")
         elif atom.text.strip("-+&|!*?.,;:/\\") or atom.field:

@@ -49,8 +49,14 @@ _AFTER = ".,;:!?)\"'"
 _THOUSANDS = re.compile(r"\d{1,3}([,.'\u2019])\d{3}(?:\1\d{3})*")
 _LATIN = re.compile("[A-Za-z0-9]+")
 _HUMPS = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_SYMBOL = re.compile(r"(?<![\w+#])(?:[a-z](?:\+\+|#)(?![+#])|\.net\b)", re.IGNORECASE)
-"""Names of languages that would be a letter or another word without their marks."""
+_AMOUNT = re.compile(r"(\d{1,3}(?:([,.'\u2019])\d{3})(?:\2\d{3})*|\d{4,})(?!\2)[.,](\d\d?)")
+_SYMBOL = re.compile(
+    r"(?<![\w+#])(?:[a-z](?:\+\+|#)(?![+#])|\.net\b)|[\U0001f1e6-\U0001f1ff]{2}"
+    "|[\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001f3fa\U0001f400-\U0001faff]",
+    re.IGNORECASE,
+)
+"""Names of languages that would be a letter or another word without their marks; flags and other emoji."""
+_EDGES = "$€£¥%.,;:!?\"'"
 JOINED_CHARACTERS_MAX = 40
 """A longer joined form is not indexed."""
 _LANGUAGES = {
@@ -145,7 +151,9 @@ def _parts_of(text: str) -> tuple[str, ...]:
     text = text.rstrip(_AFTER)
     if text.isalnum() and text.islower():  # Most words.
         return ()
-    found: list[str] = symbols_of(text) if "#" in text or "++" in text or ".net" in text.lower() else []
+    found: list[str] = (
+        symbols_of(text) if not text.isascii() or "#" in text or "++" in text or ".net" in text.lower() else []
+    )
     for word in () if text.isalnum() else _COMPOUND.findall(text):
         found += joined_of(word)
         if "\u200c" in word:  # Persian writes such parts apart too.
@@ -160,16 +168,21 @@ _parts = _Remembered(_parts_of, 50_000)
 
 
 def joined_of(word: str) -> tuple[str, ...]:
-    """Return a word of several parts without what divides them; none for numbers where the mark has a meaning."""
+    """Return a word of several parts without what divides them, and without accents; of an amount, `1299.99`; none of
+    other numbers where the mark has a meaning.
+    """
+    word = word.strip(_EDGES)
+    if amount := _AMOUNT.fullmatch(word):
+        return (f"{amount[1].translate(_SEPARATORS)}.{amount[3]}",)
     joined = normal(word.translate(_SEPARATORS))
     if not joined.isalnum() or joined == word.lower() or len(joined) > JOINED_CHARACTERS_MAX:
         return ()
     is_number = joined.isdecimal() and "." in word
-    return () if is_number and _THOUSANDS.fullmatch(word) is None else (joined,)
+    return () if is_number and _THOUSANDS.fullmatch(word) is None else (*dict.fromkeys((joined, fold(joined))),)
 
 
 def symbols_of(text: str) -> list[str]:
-    """Return the names with marks in a text, such as `c++`, `c#` and `.net`."""
+    """Return the names with marks in a text, such as `c++`, `c#` and `.net`, and its emoji."""
     return list(map(str.lower, _SYMBOL.findall(text)))
 
 
