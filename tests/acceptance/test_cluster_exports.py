@@ -19,6 +19,7 @@ import pytest
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from tests.acceptance.test_workers import crawl_of, gossamer
+from tests.api.test_shares import content_of
 from tests.cluster.nodes import Nodes
 from tests.crash.crawls import environment
 from tests.stages.archive.bucket import KEYS, NAME, Bucket
@@ -128,6 +129,28 @@ def test_the_index_of_all_machines_is_that_of_one(divided: Divided, place: str, 
     assert manifest_of(found) == {"crawl.cdxj": alone.stat().st_size}
 
 
+@pytest.mark.parametrize(("place", "to"), [("uri", "sqlite"), ("directory", "duckdb")])
+def test_the_database_of_all_machines_is_that_of_one(divided: Divided, place: str, to: str, tmp_path: Path) -> None:
+    alone = content_of(to, serial(divided, to, tmp_path / "alone"))
+    done = divided.export(getattr(divided, place), to, tmp_path / "joined")
+    assert done.returncode == 0, done.stderr
+    assert sorted(files(tmp_path / "joined")) == [f"crawl.{to}", "datapackage.json"]
+    assert content_of(to, tmp_path / "joined" / f"crawl.{to}") == alone
+
+
+def test_copies_are_left_out_across_machines(divided: Divided, tmp_path: Path) -> None:
+    near = ("--dedupe", "near")
+    done = gossamer("export", divided.directory, "--to", "bulk", "-o", tmp_path / "alone", *near)
+    assert done.returncode == 0, done.stderr
+    alone = files(tmp_path / "alone")
+    done = divided.export(divided.uri, "bulk", tmp_path / "joined", *near)
+    assert done.returncode == 0, done.stderr
+    joined = files(tmp_path / "joined")
+    assert set(joined) == {*alone, "datapackage.json"}
+    assert all(joined[name] == alone[name] for name in ("bulk-00001.ndjson", "duplicates.jsonl"))
+    assert alone["duplicates.jsonl"]
+
+
 def test_a_killed_task_starts_again_and_doubles_nothing(divided: Divided, tmp_path: Path) -> None:
     """From a store to a store: what the task has sent is replaced, and the command goes on by itself."""
     alone = serial(divided, "bulk", tmp_path / "alone")
@@ -199,16 +222,8 @@ def test_the_index_in_a_store_is_built_by_all_machines(divided: Divided) -> None
 @pytest.mark.parametrize(
     ("to", "more", "line"),
     [
-        (
-            "sqlite",
-            [],
-            "--cluster: --to sqlite needs all shards in one process; export sqlite alone, without --cluster",
-        ),
-        (
-            "bulk",
-            ["--dedupe", "exact"],
-            "--cluster: -o -, --dedupe and --against need one process; leave --cluster out",
-        ),
+        ("sqlite,csv", [], "--cluster: --to sqlite,csv: the shares become one sqlite; export sqlite alone"),
+        ("bulk", ["--dedupe", "near", "--against", "/usr"], "--against /usr: it holds neither a crawl"),
         ("bulk", ["--memory", "1"], "--memory: at least 64 MB are needed"),
         ("jsonl", ["--where", "nothing = 1"], "where nothing = 1"),
     ],

@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import msgspec
+import pyarrow.parquet as pq
 import pytest
 import tantivy
 
@@ -21,19 +26,24 @@ from gossamer.config import Config, effective_toml
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
+from gossamer.results.export.copies import Copies
+from gossamer.results.export.corpus import earlier_export, join_corpora
+from gossamer.results.export.database import join_databases
 from gossamer.results.export.index import merge_indexes
-from gossamer.results.export.work import Share
+from gossamer.results.export.opening import export_means
+from gossamer.results.export.work import ExportFolder, ExportInputs, ExportOrder, Share
 from gossamer.results.search.folder import FOLDER, indexes_of
 from gossamer.results.search.index import POSITION, open_index, text_in
 from tests.cluster.crawls import config_of
 from tests.faults.shards import Shards
 
 WEB = SimwebOptions(seed=4, hosts=8, hosts_per_site=1, pages=80, bytes_median=1_000, behaviours=("copies", "redirects"))
-OPTIONS = {
+OPTIONS: dict[str, str | bool | int] = {
     "table": "",
     "where": "",
     "permitted": "",
     "unknown": False,
+    "dedupe": "",
     "chunk_tokens": 512,
     "memory_bytes_max": 1 << 28,
 }
@@ -50,9 +60,11 @@ def crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def make_all(crawl: Path, to: str, target: Path, of: int = 2) -> list[SharePart]:
+def make_all(
+    crawl: Path, to: str, target: Path, of: int = 2, options: dict[str, str | bool | int] = OPTIONS
+) -> list[SharePart]:
     target.mkdir()
-    order = ShareOrder(str(crawl), str(target), to, OPTIONS, of=of)
+    order = ShareOrder(str(crawl), str(target), to, options, of=of)
     parts = [make_share(order, target.as_uri(), number, lambda done, rows: None) for number in range(of)]
     return [msgspec.json.decode(part, type=SharePart) for part in parts]
 
@@ -106,9 +118,64 @@ def test_the_index_of_all_shares_is_that_of_the_crawl(crawl: Path, tmp_path: Pat
     assert all(0 < len(share.read_bytes()) < len(whole) for share in shares)
 
 
-def test_an_index_becomes_one_file_and_so_needs_a_directory(crawl: Path) -> None:
-    order = ShareOrder(str(crawl), "s3://bucket/index", "cdxj", OPTIONS)
-    with pytest.raises(ConfigError, match="-o s3://bucket/index: cdxj becomes one file; name a directory"):
+@pytest.mark.parametrize(
+    ("to", "of", "options"), [("duckdb", 2, {}), ("sqlite", 3, {"permitted": "search", "unknown": True})]
+)
+def test_the_database_of_all_shares_is_that_of_the_crawl(
+    crawl: Path, to: str, of: int, options: dict[str, str | bool], tmp_path: Path
+) -> None:
+    """Tables, rows, types, comments, indexes and views; the third share has no row."""
+    export_of(crawl, to, tmp_path / "whole", **options)
+    parts = make_all(crawl, to, tmp_path / "parts", of, {**OPTIONS, **options})
+    join_databases([tmp_path / f"parts/.shard-{n:03d}.{to}" for n in range(of)], tmp_path / "joined", to, 1 << 28)
+    whole = content_of(to, tmp_path / "whole")
+    assert content_of(to, tmp_path / "joined") == whole
+    assert whole["pages"].total() == sum(part.done.rows["pages"] for part in parts) > 80
+
+
+def content_of(to: str, file: Path) -> dict[str, Counter[str]]:
+    """Return the rows of all tables and views by name, and what the database knows about those."""
+    with closing(duckdb.connect(file, read_only=True) if to == "duckdb" else sqlite3.connect(file)) as database:
+
+        def rows(sql: str) -> Counter[str]:
+            found = database.execute(sql).fetchall()  # The order of rows changes the last digits of a mean.
+            return Counter(repr([round(one, 9) if isinstance(one, float) else one for one in row]) for row in found)
+
+        if to == "sqlite":
+            names = database.execute("SELECT name FROM sqlite_master WHERE type <> 'index'").fetchall()
+            about = rows("SELECT type, name, sql FROM sqlite_master")
+        else:
+            names = database.execute("SELECT table_name FROM information_schema.tables").fetchall()
+            about = rows("SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE NOT internal")
+        return {name: rows(f'SELECT * FROM "{name}"') for (name,) in names} | {"": about}
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(("to", "of"), [("bulk", 2), ("datasets", 3)])
+def test_copies_are_left_out_across_shares(crawl: Path, to: str, of: int, tmp_path: Path) -> None:
+    export_of(crawl, "bulk", tmp_path / "earlier", where="host = 'h0001.d001.example'")
+    options: dict[str, Any] = {"dedupe": "near", "against": [tmp_path / "earlier"]}
+    alone = export_of(crawl, to, tmp_path / "whole", **options)
+    make_all(crawl, to, tmp_path / "parts", of, {**OPTIONS, "dedupe": "near"})
+    shares = sorted((tmp_path / "parts").glob(".shard-*"))
+    means = export_means(Config())
+    with ExportFolder(tmp_path / "joined", ExportOrder(str(crawl), to)) as work:
+        work.begin(ExportInputs({"pages": []}, earlier=[earlier_export(tmp_path / "earlier")]))
+        found = join_corpora(shares, work, to, Copies("near"), means, 1 << 28)
+        work.finish()
+    assert found == {**alone.rows, **alone.removed}
+    assert found["exact"] > 3 < found["texts"]
+    for name in ["duplicates.jsonl", *(["bulk-00001.ndjson"] if to == "bulk" else [])]:
+        assert (tmp_path / "joined" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    for path in (tmp_path / "joined").rglob("*.parquet"):
+        whole = tmp_path / "whole" / path.relative_to(tmp_path / "joined")
+        assert pq.read_table(path).equals(pq.read_table(whole)), path
+
+
+@pytest.mark.parametrize("to", ["cdxj", "sqlite"])
+def test_an_index_becomes_one_file_and_so_needs_a_directory(crawl: Path, to: str) -> None:
+    order = ShareOrder(str(crawl), "s3://bucket/index", to, OPTIONS)
+    with pytest.raises(ConfigError, match="-o s3://bucket/index: one process writes the result; name a directory"):
         export_on_cluster(order, "127.0.0.1:9", lambda *_: None)
 
 
@@ -130,10 +197,12 @@ def test_files_are_shared_by_the_number_of_their_shard() -> None:
     ("to", "options", "line"),
     [
         ("markdown,search", {}, "gossamer search DIR --build --cluster"),
-        ("duckdb", {}, "--to duckdb needs all shards in one process"),
-        ("cdxj,csv", {}, "--to cdxj,csv needs all shards in one process; export cdxj alone"),
-        ("mirror,bulk", {}, "--to mirror,bulk needs all shards in one process; export mirror alone"),
-        ("wacz", {"permitted": "search"}, "--to wacz needs all shards"),
+        ("duckdb,csv", {}, "--to duckdb,csv: the shares become one duckdb; export duckdb alone"),
+        ("cdxj,csv", {}, "--to cdxj,csv: the shares become one cdxj; export cdxj alone"),
+        ("mirror,bulk", {}, "--to mirror,bulk: the shares become one mirror; export mirror alone"),
+        ("wacz", {"permitted": "search"}, "--to wacz --permitted needs all shards"),
+        ("bulk,csv", {"dedupe": "near"}, "the shares become one bulk; export bulk alone"),
+        ("csv", {"dedupe": "near"}, "--dedupe: csv holds rows, not texts"),
         ("nothing", {}, "--to nothing: expected"),
     ],
 )

@@ -19,7 +19,7 @@ import msgspec
 
 from gossamer.api.engine import prepare_to_join
 from gossamer.api.restoring import restore_of, stored_config
-from gossamer.api.views import export_of
+from gossamer.api.views import earlier_in, export_of
 from gossamer.assembly.home import lock_directory
 from gossamer.config import Config
 from gossamer.config.gather import reopen
@@ -29,10 +29,12 @@ from gossamer.model.errors import ConfigError, StoreError
 from gossamer.model.extras import require
 from gossamer.model.paths import is_plain
 from gossamer.model.words import iso_time
-from gossamer.results.export.export import Exported, Progress, check, is_read
+from gossamer.results.export import corpus, database
+from gossamer.results.export.export import Exported, ExportRequest, Progress, check, earlier_of, is_read
 from gossamer.results.export.index import merge_indexes
+from gossamer.results.export.opening import export_means
 from gossamer.results.export.several import FILES
-from gossamer.results.export.work import ExportFolder, ExportOrder, Share
+from gossamer.results.export.work import ExportFolder, ExportInputs, ExportOrder, Share
 from gossamer.results.search.folder import FOLDER, SHARD, remove_index
 from gossamer.world.clock import WallClock
 
@@ -44,10 +46,9 @@ MANIFEST = "datapackage.json"
 """A Frictionless Data Package; of WACZ files the collection that ReplayWeb.page opens."""
 INDEX = "search"
 """The format of an order that makes the crawl's full-text index."""
-_NOT_DIVISIBLE = frozenset(("duckdb", "sqlite"))
-"""Formats that one process has to write, which costs as much as to read the tables."""
-_JOINED = frozenset(("mirror", "cdxj"))
-"""Formats whose parts become one."""
+_ONE_FILE = frozenset(("cdxj", *database.FORMATS))
+"""Formats whose parts become one file."""
+_JOINED = _ONE_FILE | {"mirror"}
 
 
 class ShareOrder(msgspec.Struct, frozen=True):
@@ -64,11 +65,18 @@ class ShareOrder(msgspec.Struct, frozen=True):
     """Configuration keys for the object stores."""
     of: int = 0
     """Number of shares: that of the crawl's shards."""
+    against: tuple[str, ...] = ()
+    """Earlier crawls and exports whose texts are left out."""
 
     @property
     def formats(self) -> list[str]:
         """The formats of the export."""
         return [one.strip() for one in self.to.split(",")]
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether the parts become one."""
+        return self.to in _JOINED or bool(self.options.get("dedupe"))
 
     def name(self, number: int) -> str:
         """Return the name of a share in the target. No host's folder of a mirror begins so. The index of a share has
@@ -76,7 +84,7 @@ class ShareOrder(msgspec.Struct, frozen=True):
         """
         if self.to == INDEX:
             return f"{SHARD}{number}"
-        return ("." if self.to in _JOINED else "") + f"shard-{number:03d}{Path(FILES.get(self.to, '')).suffix}"
+        return ("." if self.is_joined else "") + f"shard-{number:03d}{Path(FILES.get(self.to, '')).suffix}"
 
 
 class _ManifestFile(msgspec.Struct, frozen=True):
@@ -119,16 +127,21 @@ def export_on_cluster(order: ShareOrder, address: str, progress: Progress) -> Ex
             raise ConfigError(
                 f"--cluster: --to {order.to} writes no index; gossamer search DIR --build --cluster {address} builds it"
             )
-        if to in _NOT_DIVISIBLE or (to in _JOINED and "," in order.to) or (to == "wacz" and options["permitted"]):
-            raise ConfigError(
-                f"--cluster: --to {order.to} needs all shards in one process; export {to} alone, without --cluster"
-            )
+        if "," in order.to and msgspec.structs.replace(order, to=to).is_joined:
+            raise ConfigError(f"--cluster: --to {order.to}: the shares become one {to}; export {to} alone")
+        if to == "wacz" and options["permitted"]:
+            raise ConfigError("--cluster: --to wacz --permitted needs all shards in one process; leave --cluster out")
         check(to, options["table"], options["where"], options["memory_bytes_max"])
+        earlier = earlier_in(order.against)
+        _ = ExportRequest(to, dedupe=options["dedupe"], against=earlier).copies  # Refuses what is unknown.
+        for one in earlier:
+            if isinstance(one, Path):
+                corpus.earlier_export(one)
     order = msgspec.structs.replace(order, of=config.cluster.workers)
     if "://" in order.target:
-        if order.to == "cdxj":
+        if order.to in _ONE_FILE or options["dedupe"]:
             raise ConfigError(
-                f"-o {order.target}: cdxj becomes one file; name a directory that all machines see with -o"
+                f"-o {order.target}: one process writes the result; name a directory that all machines see with -o"
             )
         return _export(order, order.target, config, address, progress)
     with _work_of(order) as work:
@@ -191,10 +204,7 @@ def build_index_in_store(uri: str, sets: tuple[str, ...], address: str, progress
 
 def bring_index(uri: str, directory: Path, sets: tuple[str, ...]) -> str:
     """Bring the index that `build_index_in_store` made at `uri`, if there is one, with the crawl's configuration;
-    return when it was made.
-
-    Raises:
-        ConfigError: there is no crawl, or the index cannot be read.
+    return when it was made. Raises ConfigError: there is no crawl, or the index cannot be read.
     """
     config = asyncio.run(stored_config(uri, sets))
     try:
@@ -220,7 +230,9 @@ async def _bring(store: ObjectStore, directory: Path) -> str:
 
 
 def _work_of(order: ShareOrder, *, replaces: bool = False) -> ExportFolder:
-    own = ExportOrder(order.source, f"{order.to} {order.options}", share=Share(0, order.of))
+    own = ExportOrder(
+        order.source, f"{order.to} {order.options}", dedupe=" ".join(order.against), share=Share(0, order.of)
+    )
     return ExportFolder(Path(order.target).resolve(), own, replaces=replaces)
 
 
@@ -241,17 +253,47 @@ def _export(order: ShareOrder, place: str, config: Config, address: str, progres
         for result in _results(order, place, left, config, address, partial(progress, "all shards")):
             part = msgspec.json.decode(result, type=SharePart)
             parts[part.number] = part
-    files = {file["path"]: file for part in parts.values() for file in part.files}  # Each of a mirror has the index.
-    if order.to == "cdxj":
-        folder = _folder_at(place)
-        merged = folder / FILES[order.to]
-        merge_indexes([folder / order.name(number) for number in range(order.of)], merged)
-        files = {file["path"]: file for file in _files_below(folder, merged)}
-    asyncio.run(_conclude(store, order, [files[name] for name in sorted(files)]))
+    files = {
+        str(file["path"]): file for part in parts.values() for file in part.files
+    }  # Each of a mirror has the index.
     rows: dict[str, int] = {}
     for part in parts.values() if order.to != "mirror" else [parts[0]]:  # There each task has read all pages.
         rows |= {name: rows.get(name, 0) + number for name, number in part.done.rows.items()}
-    return replace(parts[0].done, rows=rows, resumed=is_resumed, newer=0)
+    done = replace(parts[0].done, rows=rows, resumed=is_resumed, newer=0)
+    if order.to in _ONE_FILE or order.options.get("dedupe"):
+        folder = _folder_at(place)
+        shares = [folder / order.name(number) for number in range(order.of)]
+        done, files = _join(order, folder, shares, config, done)
+    asyncio.run(_conclude(store, order, [files[name] for name in sorted(files)]))
+    return done
+
+
+def _join(
+    order: ShareOrder, folder: Path, shares: list[Path], config: Config, done: Exported
+) -> tuple[Exported, dict[str, dict[str, str | int]]]:
+    """Make one of all parts, in this process; return the result of the export, and its files by name."""
+    if not order.options.get("dedupe"):
+        target = folder / FILES[order.to]
+        if order.to == "cdxj":
+            merge_indexes(shares, target)
+        else:
+            database.join_databases(shares, target, order.to, order.options["memory_bytes_max"])
+    elif not (target := folder / ".shard-joined").exists():
+        earlier = earlier_in(order.against)
+        copies = ExportRequest(order.to, dedupe=order.options["dedupe"], against=earlier).copies
+        with ExportFolder(target, ExportOrder(order.source, order.to)) as work:
+            if work.inputs is None:
+                logs = work.folder / "logs"
+                work.begin(ExportInputs({"pages": []}, earlier=[earlier_of(one, logs) for one in earlier]))
+            means = export_means(config, markdown=order.to in corpus.OF_MARKDOWN)
+            counts = corpus.join_corpora(shares, work, order.to, copies, means, order.options["memory_bytes_max"])
+            work.finish()
+        rows = {name: counts.pop(name) for name in [*counts] if name in ("texts", "chunks")}
+        done = replace(done, rows=rows, removed=counts)
+        for share in shares:
+            shutil.rmtree(share)
+    base = target if target.is_dir() else folder
+    return done, {str(file["path"]): file for file in _files_below(base, target)}
 
 
 def _results(

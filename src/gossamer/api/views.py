@@ -70,8 +70,7 @@ def export_of(
     directory = directory_of(directory)
     file = directory / "crawl.toml"
     crawl = crawl_in(directory, is_shared=share is not None)
-    others = [directory_of(one, "against") for one in against]
-    earlier = [crawl_in(one) if (one / "crawl.toml").exists() else one for one in others]
+    earlier = earlier_in(against)
     target = directory_of(target, "target")
     formats = list(map(str.strip, to.split(",")))
     indexes = "search" in formats
@@ -107,13 +106,17 @@ def export_of(
         return export_several(target, orders, means, make, progress, index if indexes else None)
 
 
+def earlier_in(against: Sequence[str | Path]) -> list[ExportedCrawl | Path]:
+    """Return the crawls and exports whose texts count as known. Raises ConfigError."""
+    others = [directory_of(one, "against") for one in against]
+    return [crawl_in(one) if (one / "crawl.toml").exists() else one for one in others]
+
+
 def write_unfinished(directory: Path, folder: Path, tables: Sequence[str] = ("pages", "links", "epochs")) -> str:
     """Write the rows of tables that the last commit of a crawl, running or not, has in logs alone to `folder`, as
     Parquet. Return why rows are left out; an empty text where none are. Finished files are compared with their
-    checksums, about 0.1 ms a MB; where none are recorded they are read.
-
-    Raises:
-        DamagedError: a finished file is not what was written.
+    checksums, about 0.1 ms a MB; where none are recorded they are read. Raises DamagedError: a finished file is not
+    what was written.
     """
     try:
         crawl = crawl_in(directory)

@@ -159,10 +159,13 @@ def export(
     }
     started = time.monotonic()
     if cluster:
-        if dedupe or against or output == "-":
-            raise ConfigError("--cluster: -o -, --dedupe and --against need one process; leave --cluster out")
+        if output == "-":
+            raise ConfigError("-o -: with --cluster, name a directory that all machines see, or the URI of a store")
         source = uri_of(directory) or str(directory.resolve())
-        order = ShareOrder(source, output, to, {**chosen, **limits}, tuple(sets or ()))
+        earlier = tuple(str(one.resolve()) for one in against or ())
+        order = ShareOrder(
+            source, output, to, {**chosen, **limits, "dedupe": dedupe}, tuple(sets or ()), against=earlier
+        )
         done = export_on_cluster(order, cluster, shown.advance)
     elif sets:
         raise ConfigError("--set: it gives options of object stores, for --cluster or a crawl in a store")

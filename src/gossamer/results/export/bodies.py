@@ -46,10 +46,8 @@ _COLUMNS = ["warc_file", "warc_offset", "warc_length"]
 def require_whole(warcs: Sequence[ExportPiece], source: RowSource) -> None:
     """Look for files that were cut short: within a record that a row of `pages` names, or behind the last of these.
 
-    About 0.2 µs a row, and what is behind the last row's record is unpacked: a few KB of a file.
-
-    Raises:
-        DamagedError: one was.
+    About 0.2 µs a row, and what is behind the last row's record is unpacked: a few KB of a file. Raises DamagedError:
+    one was.
     """
     ends = _ends(source)
     for piece in warcs:
@@ -73,10 +71,7 @@ def cut_error(path: Path) -> DamagedError:
 
 def require_members(path: Path, length: int, source: RowSource) -> None:
     """Look at every record in the first `length` bytes of a WARC file; `source` has the rows of `pages`. About 3 ms a
-    MB of text.
-
-    Raises:
-        DamagedError: one is not what was written; the line names its offset and URL.
+    MB of text. Raises DamagedError: one is not what was written; the line names its offset and URL.
     """
     with path.open("rb") as file:
         for member in members_of(file, length, zstd=is_zstd(path)):

@@ -153,9 +153,7 @@ def items_in(
 ) -> archived.ItemList:
     """Return a part of the items of one kind, the newest first; of the first kind where `kind` is empty. `tables` are
     the files by the name of the table. Cost: a pass over the times of the kind, and its rows up to the end of the part.
-
-    Raises:
-        LookupError: the crawl has no such items.
+    Raises LookupError: the crawl has no such items.
     """
     kinds = tuple(
         archived.ItemKind(name.removeprefix(ITEMS), sum(one.rows for one in found)) for name, found in tables.items()
@@ -209,10 +207,7 @@ def comparison_of(
     folder: Path,
 ) -> archived.Comparison:
     """Compare the last visit to each URL in two crawls, by the files of their `pages`. Seconds per million URLs; what
-    does not fit in memory goes to `folder`.
-
-    Raises:
-        DamagedError: a file of a table is not what was written.
+    does not fit in memory goes to `folder`. Raises DamagedError: a file of a table is not what was written.
     """
     with pages_in(later, folder) as database:
         database.execute(f"PRAGMA threads = 1; PRAGMA memory_limit = '{COMPARISON_BYTES_MAX}B'")

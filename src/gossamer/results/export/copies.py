@@ -66,10 +66,8 @@ def find_copies(
     """Write the list of those of `own` that are copies: of an earlier text, or of one before. Each names the text that
     is kept. Blocks.
 
-    About 10 µs a text, 9 bytes of memory, and on disk meanwhile 0.3 KB and what is like others.
-
-    Raises:
-        ConfigError: more memory is needed.
+    About 10 µs a text, 9 bytes of memory, and on disk meanwhile 0.3 KB and what is like others. Raises ConfigError:
+    more memory is needed.
     """
     require_sound([piece for pieces in (*earlier, own) for piece in pieces])
     try:

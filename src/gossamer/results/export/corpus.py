@@ -4,7 +4,7 @@ Texts are made once and kept in small Parquet files; copies among them are found
 stand a data card, the list of what was left out, and what its texts are recognized by in later exports.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,14 @@ from xxhash import xxh3_128_digest
 from gossamer.model.errors import ConfigError
 from gossamer.results.export.bodies import MarkdownPage, Means
 from gossamer.results.export.card import Facts, write_card
-from gossamer.results.export.copies import SIGNATURES, find_copies, keep_mask, listed_in
+from gossamer.results.export.copies import SIGNATURES, Copies, find_copies, keep_mask, listed_in
 from gossamer.results.export.forms import form_of
 from gossamer.results.export.pages import with_contents
 from gossamer.results.export.plan import MORE, Planned, make_plan, rows_of
 from gossamer.results.export.source import RowSource, pieces_of
 from gossamer.results.export.work import ExportFolder, ExportPiece, KnownTexts
 from gossamer.stages.archive.schema import column_of
-from gossamer.world.files import sync_file
+from gossamer.world.files import sync_everything, sync_file
 
 FORMATS = ("datasets", "chunks", "bulk")
 """Formats that are always a corpus; `markdown` is one where copies are left out."""
@@ -35,6 +35,8 @@ PART_BYTES = 16_000_000
 """Size of buffered texts, and of a row group."""
 FINGERPRINTS = "fingerprints.parquet"
 REMOVED = "duplicates.jsonl"
+FACTS = "facts.json"
+"""For the data card, beside the texts of a share."""
 KEPT = ("texts", "plan", "copies.parquet", "logs")
 """Names in the folder of an export that hold what was done."""
 _PLANNED = (
@@ -78,7 +80,8 @@ def make_corpus(
     work: ExportFolder, directory: Path, to: str, facts: Facts, means: Means, memory_bytes_max: int, progress: Progress
 ) -> dict[str, int]:
     """Write the corpus of a crawl's `work.inputs`; go on where an earlier call stopped. Return how many texts
-    were written, and how many were left out as `exact` and `near` copies.
+    were written, and how many were left out as `exact` and `near` copies. Where copies are left out, that of a share
+    is its texts, for `join_corpora`.
 
     Beside finding the text of a page (2 to 7 ms, by several processes) 1.5 ms, 2 ms to find near-duplicates too, and
     some 3 KB on disk meanwhile. In memory: `memory_bytes_max`.
@@ -96,6 +99,11 @@ def make_corpus(
             where = facts.where if number == 0 else ""
             _Reading(work, step, number, means, progress).read(source, where, memory_bytes_max // 2)
         step = work.step(Making)
+    if facts.copies.how and work.share is not None:
+        if not work.out.exists():
+            (_folder(work, 0) / FACTS).write_bytes(_JSON.encode(facts))
+            _folder(work, 0).rename(work.out)
+        return {"texts": sum(piece.rows for piece in pieces_of(work.out.glob("*.parquet")))}
     own = _texts(work, 0)
     copies = work.folder / "copies.parquet"
     if not copies.exists():
@@ -122,6 +130,29 @@ def make_corpus(
     if to == "chunks":
         found["chunks"] = sum(pq.read_metadata(file).num_rows for file in (work.out / "data").iterdir())
     return {**found, **removed}
+
+
+def join_corpora(
+    shares: Sequence[Path], work: ExportFolder, to: str, copies: Copies, means: Means, memory_bytes_max: int
+) -> dict[str, int]:
+    """Write the corpus of the texts that shares without their copies left in folders, and return the same counts.
+    Copies are searched in all of them, and in earlier texts of `work`. See `make_corpus`.
+    """
+    facts = msgspec.json.decode((shares[0] / FACTS).read_bytes(), type=Facts)
+    if work.step(Making).source == 0:
+        folder = _folder(work, 0)
+        folder.mkdir(parents=True, exist_ok=True)
+        number = 0
+        for part, path in enumerate(one for share in shares for one in sorted(share.glob("*.parquet"))):
+            texts = pq.read_table(path, schema=TEXTS)
+            numbers = pa.array(range(number, number + texts.num_rows), pa.int64())
+            target = folder / f"{part + 1:06d}.parquet"
+            pq.write_table(texts.set_column(0, TEXTS.field("n"), numbers), target, compression="zstd")
+            number += texts.num_rows
+        sync_everything()
+        work.save(Making(source=1))
+    facts = msgspec.structs.replace(facts, copies=copies)
+    return make_corpus(work, Path(), to, facts, means, memory_bytes_max, lambda *_: None)
 
 
 def earlier_export(directory: Path) -> KnownTexts:

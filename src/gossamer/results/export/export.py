@@ -192,7 +192,7 @@ def export(
         if work.inputs is None:
             begun = _inputs_of(crawl, tables, request, work.folder)
             begun.earlier = [
-                _earlier_of(one, work.folder / "logs" / f"earlier-{number}")
+                earlier_of(one, work.folder / "logs" / f"earlier-{number}")
                 for number, one in enumerate(request.against, 1)
             ]
             work.begin(begun)
@@ -240,7 +240,8 @@ def order_of(crawl: ExportedCrawl, request: ExportRequest, target: Path) -> Expo
     return ExportOrder(directory, to, request.table, request.where, permission, copies, tokens, request.share)
 
 
-def _earlier_of(one: ExportedCrawl | Path, logs: Path) -> KnownTexts:
+def earlier_of(one: ExportedCrawl | Path, logs: Path) -> KnownTexts:
+    """Return the texts of an earlier crawl or export. Raises ConfigError: it is neither, or lacks files."""
     if isinstance(one, Path):
         return corpus.earlier_export(one)
     one.require(["pages"], warcs=True)
@@ -346,16 +347,15 @@ def _make(
     def advance(name: str, rows: int) -> Callable[[int], None]:
         return lambda done: progress(name, done, rows)
 
-    if to in database.FORMATS:
-        chosen_rows = {name: RowSource(pieces, where, name) for name, pieces in inputs.tables.items()}
-        return database.export_database(work, to, chosen_rows, memory_bytes_max, advance)
-    if to == "parquet" or to in FORMS:
+    if to == "parquet" or to in FORMS or to in database.FORMATS:
+        wanted = dict.fromkeys(inputs.tables, where)
+        if work.share is not None and inputs.answers:  # Of all shards, in one file.
+            wanted["pages"] = f"({where or 'true'}) AND {work.share.condition}"
+        chosen_rows = {name: RowSource(pieces, wanted[name], name) for name, pieces in inputs.tables.items()}
+        if to in database.FORMATS:
+            return database.export_database(work, to, chosen_rows, memory_bytes_max, advance)
         written = {}
-        for name, pieces in inputs.tables.items():
-            wanted = where
-            if work.share is not None and name == "pages" and inputs.answers:  # Of all shards, in one file.
-                wanted = f"({where or 'true'}) AND {work.share.condition}"
-            chosen = RowSource(pieces, wanted, name)
+        for name, chosen in chosen_rows.items():
             shown = advance(name, chosen.rows)
             if to == "parquet":
                 written[name] = export_parquet(work, name, chosen, memory_bytes_max, shown)
@@ -406,10 +406,7 @@ def inputs_of(crawl: ExportedCrawl, tables: Sequence[str], logs_folder: Path) ->
 
 def convert_logs(crawl: ExportedCrawl, table: str, folder: Path) -> list[ExportPiece]:
     """Make Parquet files, in `folder`, of the rows of a table that the last commit holds in logs alone; a log's file
-    has the name that the finished one will have. About 1 µs a row.
-
-    Raises:
-        BrokenFrameError: a log is damaged.
+    has the name that the finished one will have. About 1 µs a row. Raises BrokenFrameError: a log is damaged.
     """
     pieces = []
     for log in crawl.logs:

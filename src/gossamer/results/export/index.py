@@ -45,10 +45,8 @@ Wanted = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 def export_index(work: ExportFolder, source: RowSource, memory_bytes_max: int, advance: Advance) -> None:
     """Write the index of all rows that have a record. Costs about 15 µs a row. That of a share is to be merged with
-    those of the others: the record that stood at a 304 can be in one of those.
-
-    Raises:
-        OSError: the disk is full; what was noted stays done.
+    those of the others: the record that stood at a 304 can be in one of those. Raises OSError: the disk is full; what
+    was noted stays done.
     """
     step = work.step(IndexProgress)
     sorter = sort_lines(work, step, work.save, source, memory_bytes_max, advance)

@@ -80,10 +80,7 @@ def export_mirror(
 ) -> None:
     """Write `out/HOST/…` for each page of the plan, and `out/index.html` with links to the seeds. In memory: one page,
     and addresses of some hundred. Of a share, it writes the pages whose records that has; names and links are those of
-    the whole.
-
-    Raises:
-        OSError: the disk is full; what was noted stays done.
+    the whole. Raises OSError: the disk is full; what was noted stays done.
     """
     step = work.step(Mirroring)
     work.out.mkdir(exist_ok=True)

@@ -142,10 +142,12 @@ def narrow(inputs: ExportInputs, wanted: Permission, to: str, folder: Path, memo
                     tables.execute(_WITH_ORIGINALS.format(target=literal(target), **names))
                 elif name == "pages":
                     target = chosen
-                elif files := _files(pieces):
+                elif (files := _files(pieces)) and name != "epochs":
                     column = "from_url" if name == "links" else "url"
                     tables.execute(_OF_CHOSEN.format(target=literal(target), column=column, files=literal(files)))
                 made.tables[name] = pieces_of([target] if target.exists() else [])
+        if "epochs" in made.tables:  # Its rows are of commits, not of pages.
+            made.tables["epochs"] = inputs.tables["epochs"]
     except duckdb.OutOfMemoryException as error:
         raise ConfigError(f"--memory: the tables need more to be put in order; {first_line(str(error))}") from error
     except duckdb.BinderException as error:

@@ -133,10 +133,8 @@ def make_plan(
     """Write the plan, unless it is there; with anchor texts when the files of `links` are given, with `every` version
     of a page instead of its last, with the `contents` that the crawl's modules found, for a `share` of the pages.
 
-    About 3 µs a row of `pages`; what does not fit in memory goes beside it.
-
-    Raises:
-        ConfigError: the condition is invalid.
+    About 3 µs a row of `pages`; what does not fit in memory goes beside it. Raises ConfigError: the condition is
+    invalid.
     """
     if target.exists():
         return

@@ -51,10 +51,8 @@ def literal(text: object) -> str:
 
 def pieces_of(paths: Iterable[Path], recorded: Mapping[str, int | None] | None = None) -> list[ExportPiece]:
     """Return finished Parquet files of a table as pieces. `recorded` has the CRC-32 of each, by its name in the crawl's
-    directory: a file is read once to compare it, about 0.1 ms a MB.
-
-    Raises:
-        DamagedError: a file is not what was written.
+    directory: a file is read once to compare it, about 0.1 ms a MB. Raises DamagedError: a file is not what was
+    written.
     """
     found = []
     for path in paths:
@@ -75,10 +73,7 @@ def _rows_in(path: Path) -> int:
 
 def require_sound(pieces: Sequence[ExportPiece]) -> None:
     """Read those files of which no CRC-32 is recorded, and so was not compared: for readers that do not compare the
-    checksums of pages, as DuckDB. About 0.3 µs a value.
-
-    Raises:
-        DamagedError: one is not what was written.
+    checksums of pages, as DuckDB. About 0.3 µs a value. Raises DamagedError: one is not what was written.
     """
     for piece in pieces:
         if piece.crc is None:
@@ -124,10 +119,8 @@ class RowSource:
 
     def __init__(self, pieces: Sequence[ExportPiece], where: str = "", table: str = "") -> None:
         """Take files as they were found; `where` is an SQL condition over the columns. Where there are no files yet,
-        the columns are those that `table` has.
-
-        Raises:
-            ConfigError: a file has gone or has changed, or the condition is invalid.
+        the columns are those that `table` has. Raises ConfigError: a file has gone or has changed, or the condition is
+        invalid.
         """
         self._pieces = list(pieces)
         for piece in self._pieces:

@@ -50,10 +50,8 @@ class Sorting(msgspec.Struct):
 def export_parquet(work: ExportFolder, table: str, source: RowSource, memory_bytes_max: int, advance: Advance) -> int:
     """Write one table as `out/TABLE/TABLE-000001.parquet` and so on; return its rows. Goes on where it stopped.
 
-    Costs about 3 µs a row of `links` and 15 µs a row of `pages`; memory is bounded by `memory_bytes_max`.
-
-    Raises:
-        OSError: the disk is full; what was done stays done.
+    Costs about 3 µs a row of `links` and 15 µs a row of `pages`; memory is bounded by `memory_bytes_max`. Raises
+    OSError: the disk is full; what was done stays done.
     """
     step = work.step(Sorting)
     folder = work.out / table

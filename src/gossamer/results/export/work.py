@@ -175,11 +175,8 @@ class ExportFolder(WorkFolder):
     """The folder of an export."""
 
     def __init__(self, target: Path, order: ExportOrder, *, replaces: bool = False) -> None:
-        """Start an export, or resume one of the same order. With `replaces`, the result replaces the directory
-        `target` at the end.
-
-        Raises:
-            ConfigError: `target` exists and differs, or another process works on it.
+        """Start an export, or resume one of the same order. With `replaces`, the result replaces the directory `target`
+        at the end. Raises ConfigError: `target` exists and differs, or another process works on it.
         """
         super().__init__(target)
         self._replaces = replaces
