@@ -90,6 +90,27 @@ def test_exports_of_the_store_are_those_of_the_crawl(stored: Stored, tmp_path: P
     assert found["total"] >= 0
 
 
+def test_messages_name_the_store_and_not_where_it_was_copied_to(stored: Stored, tmp_path: Path) -> None:
+    assert run(stored, "verify").startswith(f"{stored.uri} is sound")
+    status, _, err = commands.run("sample", stored.uri, *stored.sets)
+    assert (status, f"gossamer: {stored.uri} did not walk" in err) == (2, True)
+    status, _, err = commands.run("changes", stored.uri, *stored.sets)
+    assert (status, "gossamer-stored" in err) == (0, False)
+    status, _, err = commands.run("rank", stored.uri, *stored.sets)
+    assert (status, "name the file to write with -o FILE" in err) == (2, True)
+    assert run(stored, "rank", "-o", str(tmp_path / "ranks.bin"))
+
+
+def test_what_reads_all_records_brings_them(stored: Stored, tmp_path: Path) -> None:
+    """Also where a WACZ is one of several formats, and with options that are one word."""
+    sets = f"--set={stored.sets[1]}"
+    status, _, err = commands.run("export", stored.uri, "--to=csv,wacz", "-o", str(tmp_path / "both"), sets)
+    assert status == 0, err
+    assert sorted(contents(tmp_path / "both")) == ["crawl.wacz", "pages.csv"]
+    host = str(json.loads(run(stored, "changes", "--json").splitlines()[0])["url"]).split("/")[2].partition(":")[0]
+    assert "/robots.txt" in run(stored, "robots", host)
+
+
 @pytest.fixture
 def unindexed(stored: Stored) -> Iterator[Stored]:
     """The same without an index in the store: the test's is deleted after it."""

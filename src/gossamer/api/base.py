@@ -103,9 +103,7 @@ def config_for(
     resuming: bool, or_resume: bool = False,
 ) -> Config:  # fmt: skip
     """Return the configuration of a new crawl, or of the one in `directory`: changed, or with `or_resume` as it is.
-
-    Raises:
-        ConfigError: a mistake that the operator can fix; also if there is no crawl to resume, or one already.
+    Raises ConfigError: a mistake that the operator can fix; also if there is no crawl to resume, or one already.
     """
     require_config(config)
     stored = directory / FILE

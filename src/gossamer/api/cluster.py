@@ -94,10 +94,8 @@ class ClusterCrawler(BaseCrawler):
         resuming: bool = False,
         **options: Unpack[Options],
     ) -> None:
-        """Prepare a crawl, as `Crawler` does; `workers=4` says how many shards it has.
-
-        Raises:
-            ConfigError: a mistake that the operator can fix, in one line.
+        """Prepare a crawl, as `Crawler` does; `workers=4` says how many shards it has. Raises ConfigError: a mistake
+        that the operator can fix, in one line.
         """
         directory = directory_of(output, "output")
         config = config_for(directory, seeds, config, (), options, resuming=resuming)

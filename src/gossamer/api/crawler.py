@@ -73,13 +73,11 @@ class Crawler(BaseCrawler):
         **options: Unpack[Options],
     ) -> None:
         """Prepare a crawl of `seeds` (or of one) in the new directory `output`. `options` are those of `gossamer
-        crawl`, `settings` any keys of the configuration (`{"crawl.commit_s": 2.0}`); a `config` replaces them all.
-        With `or_resume` a crawl of these seeds that `output` holds is continued as it was begun; one that has ended
-        fetches nothing more. `resume` sets `resuming` and `settle`. `more_seeds` is called when fewer hosts are left
-        than `frontier.hosts_min`.
-
-        Raises:
-            ConfigError: a mistake that the operator can fix, in one line; also if the directory holds a crawl.
+        crawl`, `settings` any keys of the configuration (`{"crawl.commit_s": 2.0}`); a `config` replaces them all. With
+        `or_resume` a crawl of these seeds that `output` holds is continued as it was begun; one that has ended fetches
+        nothing more. `resume` sets `resuming` and `settle`. `more_seeds` is called when fewer hosts are left than
+        `frontier.hosts_min`. Raises ConfigError: a mistake that the operator can fix, in one line; also if the
+        directory holds a crawl.
         """
         directory = directory_of(output, "output")
         require_callable(more_seeds, "more_seeds")
@@ -126,10 +124,8 @@ class Crawler(BaseCrawler):
         **options: Unpack[Options],
     ) -> Self:
         """Prepare to continue a crawl; `options` and `settings` change its limits and other keys. With `settle` one
-        that had ended, by itself or with few hosts left, fetches nothing more: only its files are finished.
-
-        Raises:
-            ConfigError: there is no crawl in `directory`, or a command such as `gossamer forget` works on it.
+        that had ended, by itself or with few hosts left, fetches nothing more: only its files are finished. Raises
+        ConfigError: there is no crawl in `directory`, or a command such as `gossamer forget` works on it.
         """
         return cls(
             (), output=directory, config=config, settings=settings, resuming=True, settle=settle,

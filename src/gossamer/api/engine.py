@@ -108,10 +108,7 @@ def without_limits(config: Config) -> Config:
 
 def start(plan: ClusterPlan, options: ClusterOptions, is_stopped: Callable[[], object]) -> Engine | None:
     """Start the engine: on the cluster at `options.address`, or on this machine. Ray is imported only here. None: the
-    crawl was stopped meanwhile.
-
-    Raises:
-        ConfigError: there is no such cluster.
+    crawl was stopped meanwhile. Raises ConfigError: there is no such cluster.
     """
     if not options.address:
         return LocalEngine(plan)

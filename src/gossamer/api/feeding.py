@@ -102,10 +102,8 @@ class Feeding:
         await asyncio.Event().wait()
 
     async def take(self, path: Path) -> int:
-        """Take in a segment from where it was left; return how many URLs of it are new to the frontier.
-
-        Raises:
-            ConfigError: the file is not a segment, or is damaged.
+        """Take in a segment from where it was left; return how many URLs of it are new to the frontier. Raises
+        ConfigError: the file is not a segment, or is damaged.
         """
         before = self._ring.frontier.counts.discovered
         key = SEGMENTS + identity(path)
@@ -234,10 +232,7 @@ def write_remainder(
 ) -> int:
     """Write to `path` the URLs in the queues of the last commit, and those of `others` that this crawl never saw;
     return their number. If there are none, there is no file. Blocks, for a thread: about 10 µs a URL; memory does not
-    grow.
-
-    Raises:
-        OSError: the disk refuses; there is no file then.
+    grow. Raises OSError: the disk refuses; there is no file then.
     """
     # It brings pyarrow.compute: only an offline crawl has a use for it.
     from gossamer.results.offline.segment import SegmentInfo, SegmentWriter, rules_of  # noqa: PLC0415

@@ -48,10 +48,8 @@ class Fetched(msgspec.Struct, frozen=True):
 
 
 async def fetch_of(url: str, config: Config) -> Fetched:
-    """Fetch one page, with redirects, by the rules of a configuration: robots.txt, delays, filters, guards.
-
-    Raises:
-        ConfigError: the address is not a URL, or the page could not be requested in time; the line says why.
+    """Fetch one page, with redirects, by the rules of a configuration: robots.txt, delays, filters, guards. Raises
+    ConfigError: the address is not a URL, or the page could not be requested in time; the line says why.
     """
     with tempfile.TemporaryDirectory(prefix="gossamer-fetch-") as folder:
         one = _OnePage(url, config, Path(folder) / "crawl")
@@ -163,9 +161,7 @@ class _OnePage(Crawler):
 
 def items_of(page: CrawledPage, config: Config) -> Iterator[tuple[str, list[dict[str, object]], list[ModuleError]]]:
     """Yield the items of a page by the rules and extractors of a configuration: table, items, and what did not fit.
-
-    Raises:
-        ConfigError: an extractor cannot be imported.
+    Raises ConfigError: an extractor cannot be imported.
     """
     found = item_modules(config).inside.process(page.parsed)
     for table, rows in found.findings.rows.items():

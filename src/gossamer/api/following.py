@@ -47,10 +47,8 @@ class CommittedPages:
             shard.skip()
 
     def next(self) -> list[Visited]:
-        """Return some pages that were committed since; none when all were returned.
-
-        Raises:
-            DamagedError: a file is not what was written.
+        """Return some pages that were committed since; none when all were returned. Raises DamagedError: a file is not
+        what was written.
         """
         return [visited for shard in self._shards for visited in shard.next(self._bodies)]
 

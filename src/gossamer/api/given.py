@@ -44,10 +44,7 @@ def directory_of(given: object, name: str = "directory") -> Path:
 
 def seeds_of(given: object, name: str = "seeds", example: str = "https://example.org/") -> tuple[str, ...]:
     """Return seeds that are given as one text or any number of texts; whether they are URLs is checked elsewhere.
-    Sources too, with their `name` and an `example`.
-
-    Raises:
-        ConfigError: they are something else.
+    Sources too, with their `name` and an `example`. Raises ConfigError: they are something else.
     """
     if isinstance(given, str | os.PathLike):
         return (os.fspath(given),)
@@ -92,10 +89,8 @@ def with_options(call: Call) -> Call:
 @contextmanager
 def check_keywords(options: Mapping[str, object]) -> Iterator[None]:
     """Check the types of a program's options, and replace options (`--max-pages`) in errors by its keywords
-    (`max_pages`). Times and sizes may be texts with their units.
-
-    Raises:
-        ConfigError: a text that a command line would have for a number, or a switch that is neither True nor False.
+    (`max_pages`). Times and sizes may be texts with their units. Raises ConfigError: a text that a command line would
+    have for a number, or a switch that is neither True nor False.
     """
     for name, value in options.items():
         flag = BY_NAME.get(name)

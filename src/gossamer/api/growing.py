@@ -141,10 +141,7 @@ def leave_idle(directory: Path, config: Config) -> Config:
 
 def check_scalable(directory: str | Path, workers: int) -> None:
     """Check whether `scale_crawl` may divide a crawl, which may run; changes nothing. A change that was interrupted may
-    go on.
-
-    Raises:
-        ConfigError: there is no crawl, or it cannot be divided so; one line says why.
+    go on. Raises ConfigError: there is no crawl, or it cannot be divided so; one line says why.
     """
     directory = directory_of(directory)
     config = _local(directory)
@@ -157,11 +154,8 @@ def check_scalable(directory: str | Path, workers: int) -> None:
 def scale_crawl(directory: str | Path, workers: int, note: Callable[[str], None] = lambda _: None) -> Scaled:
     """Divide a stopped crawl among `workers` shards, by moving partitions with all that is known of their sites.
 
-    After an interruption, by a kill too, call it again with the same number to finish. Costs about 3 µs for
-    each URL that moves.
-
-    Raises:
-        ConfigError: there is no crawl, it runs, or it cannot be divided; one line says why.
+    After an interruption, by a kill too, call it again with the same number to finish. Costs about 3 µs for each URL
+    that moves. Raises ConfigError: there is no crawl, it runs, or it cannot be divided; one line says why.
     """
     directory = directory_of(directory)
     config = _local(directory)
@@ -170,10 +164,8 @@ def scale_crawl(directory: str | Path, workers: int, note: Callable[[str], None]
 
 
 def finish_scaling(directory: str | Path) -> bool:
-    """Finish a change of the number of shards whose command died; False if there is none.
-
-    Raises:
-        ConfigError: as `scale_crawl`.
+    """Finish a change of the number of shards whose command died; False if there is none. Raises ConfigError: as
+    `scale_crawl`.
     """
     directory = directory_of(directory)
     shards = shards_to_be(directory)

@@ -44,10 +44,8 @@ def crawl_page(config: Config) -> CrawlPage:
 
 
 def key_directory(config: Config, now: float) -> tuple[bytes, dict[str, str]] | None:
-    """Return the key directory and the headers to serve it with; None if requests are not signed. Some ms.
-
-    Raises:
-        ConfigError: the key file cannot be read.
+    """Return the key directory and the headers to serve it with; None if requests are not signed. Some ms. Raises
+    ConfigError: the key file cannot be read.
     """
     options = config.identity
     return directory_of_files([options.key_file], options.directory, now) if options.key_file else None
@@ -55,9 +53,7 @@ def key_directory(config: Config, now: float) -> tuple[bytes, dict[str, str]] | 
 
 def directory_of_files(key_files: Sequence[str], origin: str, now: float) -> tuple[bytes, dict[str, str]]:
     """Return the key directory of crawls that name one origin, each key once. A file that cannot be read is left out.
-
-    Raises:
-        ConfigError: no key file can be read.
+    Raises ConfigError: no key file can be read.
     """
     require("cryptography", "identity.key_file")
     found: dict[str, SigningKey] = {}

@@ -220,8 +220,6 @@ def crawl(
     **options: Unpack[Options],
 ) -> Crawl:
     """Prepare a crawl that a plain `for` loop reads; the arguments are those of `Crawler`. It begins with the loop.
-
-    Raises:
-        ConfigError: as `Crawler`.
+    Raises ConfigError: as `Crawler`.
     """
     return Crawl(Crawler(seeds, output=output, config=config, settings=settings, or_resume=or_resume, **options))

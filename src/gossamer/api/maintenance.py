@@ -47,10 +47,7 @@ class Verified(msgspec.Struct, frozen=True):
 
 def verify_of(directory: str | Path, *, deep: bool = False, each: Callable[[Damage], None] = ignore) -> Verified:
     """Check a crawl's files for damage: their presence and sizes, or with `deep` their whole content. `each` is called
-    with each damage when it is found.
-
-    Raises:
-        ConfigError: there is no crawl in `directory`.
+    with each damage when it is found. Raises ConfigError: there is no crawl in `directory`.
     """
     verification = Verification(directory_of(directory), deep=deep)
     found: list[Damage] = []
@@ -108,10 +105,8 @@ def forgettable_of(directory: str | Path, pattern: str) -> dict[str, int]:
 
 
 def release_of(directory: str | Path, name: str) -> dict[str, object]:
-    """Release traps of a crawl that does not run; `resume` then continues in them.
-
-    Raises:
-        ConfigError: there is no such trap, or another process holds the crawl.
+    """Release traps of a crawl that does not run; `resume` then continues in them. Raises ConfigError: there is no such
+    trap, or another process holds the crawl.
     """
     return asyncio.run(_release_of(directory_of(directory), name))
 

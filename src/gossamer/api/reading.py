@@ -87,10 +87,8 @@ def page_of(directory: str | Path, url: str) -> ReadPage:
 
 def changes(directory: Path, since: str = "", url: str = "") -> Iterator[PageChange | FieldChange]:
     """Yield what changed since an instant (ISO 8601, in UTC where it does not say; or a time ago, such as `12h`), pages
-    and fields of items, in the order of time; with `url`, all attempts at that page since then.
-
-    Raises:
-        ConfigError: there is no crawl, or `since` is no time.
+    and fields of items, in the order of time; with `url`, all attempts at that page since then. Raises ConfigError:
+    there is no crawl, or `since` is no time.
     """
     since_s = instant_of(since) if since else 0.0
     with tempfile.TemporaryDirectory(prefix="gossamer-changes-") as name:
@@ -138,10 +136,8 @@ def robots_history(directory: Path, host: str) -> Iterator[RobotsVersion]:
 
 
 def instant_of(text: str) -> float:
-    """Return the wall time that a text names: a date, a date with a time, or how long ago.
-
-    Raises:
-        ConfigError: it names none.
+    """Return the wall time that a text names: a date, a date with a time, or how long ago. Raises ConfigError: it names
+    none.
     """
     if text.strip()[-1:].isalpha() and (ago_s := read_quantity(text, "seconds")) is not None:
         return WallClock().now() - ago_s

@@ -71,10 +71,7 @@ class Vault:
 
     async def open(self) -> int:
         """Claim the shard, and restore its state here if another machine had it last. Return the number of this
-        opening.
-
-        Raises:
-            ConfigError: the store does not answer.
+        opening. Raises ConfigError: the store does not answer.
         """
         deadline = self._clock.now() + FIRST_S_MAX
         # One of several shards that died here, where it could write before: the operator may renew credentials.
@@ -477,10 +474,8 @@ async def _restore_at(uri: str, directory: Path, sets: Sequence[str], wanted: Wa
 
 
 async def checkpoint_of(shard: Shard, vault: Vault | None) -> dict[str, str]:
-    """Make a consistent copy by hard links, and one in `vault`; return where they are.
-
-    Raises:
-        RefusedError: the second could not be written.
+    """Make a consistent copy by hard links, and one in `vault`; return where they are. Raises RefusedError: the second
+    could not be written.
     """
     made = {"checkpoint": str(await shard.kept.checkpoint())}
     if vault is not None:

@@ -118,10 +118,8 @@ class Setting(SettingVerbs):
 
 
 def check_assignments(directory: Path, assignments: Sequence[str]) -> None:
-    """Check `key=value` texts for a crawl that does not run; changes nothing.
-
-    Raises:
-        ConfigError: a line for each mistake.
+    """Check `key=value` texts for a crawl that does not run; changes nothing. Raises ConfigError: a line for each
+    mistake.
     """
     assign(reopen(directory / "crawl.toml"), assignments)
 

@@ -43,10 +43,8 @@ REFUSED: Final[Mapping[str, tuple[Callable[[Config], bool], str]]] = {
 
 
 def check_several(config: Config) -> None:
-    """Check the requirements of a crawl of several shards.
-
-    Raises:
-        ConfigError: one is missing, or an option excludes several shards.
+    """Check the requirements of a crawl of several shards. Raises ConfigError: one is missing, or an option excludes
+    several shards.
     """
     from gossamer.cluster.job import address_of_job  # noqa: PLC0415 - a crawl of one shard has no use for it
 

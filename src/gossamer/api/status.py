@@ -170,10 +170,8 @@ def _health(shard: Shard) -> ShardHealth:
 
 
 def status_of(directory: str | Path) -> dict[str, object]:
-    """Return the status of a crawl that does not run, as of its last commit.
-
-    Raises:
-        ConfigError: there is no crawl, or a process holds it.
+    """Return the status of a crawl that does not run, as of its last commit. Raises ConfigError: there is no crawl, or
+    a process holds it.
     """
     directory = directory_of(directory)
     config = reopen(directory / "crawl.toml")

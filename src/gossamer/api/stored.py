@@ -16,10 +16,8 @@ from gossamer.world.dice import Dice
 
 
 def cookies_of(directory: str | Path) -> str:
-    """Return the cookies of a crawl that does not run, as a file in Netscape format. They are credentials.
-
-    Raises:
-        ConfigError: there is no crawl in `directory`, or it runs.
+    """Return the cookies of a crawl that does not run, as a file in Netscape format. They are credentials. Raises
+    ConfigError: there is no crawl in `directory`, or it runs.
     """
     directory = directory_of(directory)
     config = reopen(directory / "crawl.toml")
@@ -28,9 +26,7 @@ def cookies_of(directory: str | Path) -> str:
 
 def sample_of(directory: str | Path, size: int, seed: int | None = None) -> list[dict[str, object]]:
     """Return pages of a walk that does not run, each with `url`, `visits` and `weight`; the same ones for one `seed`.
-
-    Raises:
-        ConfigError: there is no crawl, a process holds it, or it did not walk.
+    Raises ConfigError: there is no crawl, a process holds it, or it did not walk.
     """
     directory = directory_of(directory)
     config = reopen(directory / "crawl.toml")

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from gossamer.cli.job import CrawlJob
+from gossamer.cli.stored import uri_of
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
 from gossamer.model.words import shell_word
@@ -30,6 +31,10 @@ def holds_crawl(directory: Path) -> bool:
 
 def require_crawl(directory: Path) -> None:
     """Raise ConfigError when there is no crawl in a directory."""
+    if uri := uri_of(directory):
+        raise ConfigError(
+            f"{uri} is not read here: gossamer restore {shell_word(uri)} -o DIR brings the crawl to a directory"
+        )
     if not (directory.exists() or holds_crawl(directory.parent)):
         raise ConfigError(f"no directory {directory}; name the one that gossamer crawl -o made")
     if holds_crawl(directory):

@@ -1,12 +1,15 @@
 """Stored: commands that read a crawl whose checkpoints are in an object store, as if its directory were here."""
 
+import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, TextIO, cast
 
 from gossamer.cli.output import complain
+from gossamer.model.errors import ConfigError, CrawlFailedError
 
 WRITTEN = frozenset(("-o", "--output", "--against"))
 FLAGS = frozenset(("--json", "--quiet", "-q", "--deep"))
@@ -14,7 +17,9 @@ FLAGS = frozenset(("--json", "--quiet", "-q", "--deep"))
 SCHEMES = ("s3://", "gs://", "az://", "file://")
 STATE_ONLY = frozenset(("status", "why", "cookies"))
 """Commands that read no table."""
-READING = STATE_ONLY | {"changes", "export", "mcp", "rank", "report", "sample", "search", "segment", "serve", "verify"}
+READING = STATE_ONLY | {
+    "changes", "export", "mcp", "rank", "report", "robots", "sample", "search", "segment", "serve", "verify",
+}  # fmt: skip
 
 
 @contextmanager
@@ -36,15 +41,20 @@ def with_local(arguments: Sequence[str]) -> Iterator[Sequence[str]]:
         return
     from gossamer.api.restoring import restore_of
 
+    if words[0] == "rank" and options.isdisjoint(("-o", "--output")):
+        raise ConfigError("rank: of a crawl in a store, name the file to write with -o FILE")
     uri = words[place]
+    needs_warcs = words[0] == "robots" or any("wacz" in word.removeprefix("--to=").split(",") for word in words)
+    words = [part for word in words for part in (word.split("=", 1) if word.startswith("--set=") else [word])]
     sets = [words[number + 1] for number, word in enumerate(words[:-1]) if word == "--set"]
     words = [word for last, word in zip(["", *words], words, strict=False) if "--set" not in (last, word)]
 
     def is_wanted(name: str) -> bool:
-        return words[0] not in STATE_ONLY and ("wacz" in words or not name.startswith("warc/"))
+        return words[0] not in STATE_ONLY and (needs_warcs or not name.startswith("warc/"))
 
-    with TemporaryDirectory(prefix="gossamer-stored-") as folder:
-        directory = Path(folder) / (uri.rstrip("/").rpartition("/")[2] or "crawl")
+    name = uri.rstrip("/").rpartition("/")[2] or "crawl"
+    with TemporaryDirectory(prefix="gossamer-stored-") as folder, _rename(f"{folder}/{name}", uri):
+        directory = Path(folder, name)
         if words[0] == "search" and (made := _bring_index(uri, directory, sets)):
             complain(f"from {uri}: index of {made}")
             yield [str(directory) if word == uri else word for word in words]
@@ -53,6 +63,36 @@ def with_local(arguments: Sequence[str]) -> Iterator[Sequence[str]]:
         complain("from " + restore_of([uri], directory, sets, is_wanted, deep).partition(" is restored from ")[2])
         built = ["--build", "--quiet"] if words[0] == "search" else []
         yield [*(str(directory) if word == uri else word for word in words), *built]
+
+
+@contextmanager
+def _rename(folder: str, uri: str) -> Iterator[None]:
+    """Print the URI of the crawl in place of its temporary directory `folder`, also in errors."""
+    streams = [cast("TextIO", _RenamingStream(out, folder, uri)) for out in (sys.stdout, sys.stderr)]
+    with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
+        try:
+            yield
+        except (ConfigError, CrawlFailedError) as error:
+            error.args = tuple(str(one).replace(folder, uri) for one in error.args)
+            if isinstance(error, ConfigError):
+                error.lines = tuple(line.replace(folder, uri) for line in error.lines)
+            raise
+
+
+class _RenamingStream:
+    """A stream that prints a URI in place of a directory."""
+
+    def __init__(self, out: TextIO, folder: str, uri: str) -> None:
+        self._out = out
+        self._folder = folder
+        self._uri = uri
+
+    def write(self, text: str) -> int:
+        """Write text; return its length."""
+        return self._out.write(text.replace(self._folder, self._uri))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._out, name)
 
 
 def _bring_index(uri: str, directory: Path, sets: Sequence[str]) -> str:
