@@ -8,6 +8,7 @@ from gossamer.config import Config, effective_toml
 
 SEED = "http://127.0.0.1:9/"
 MORE = {
+    "page.html": b"",
     "site.wacz": b"",
     "site.warc.gz": b"",
     "packed.wacz": b"",
@@ -105,6 +106,8 @@ ANSWERS = [
             ["serve", "--port", "0", "halfway"],
             ["forget", "halfway", "page"],
             ["scale", "halfway", "--workers", "2"],
+            ["report", "halfway"],
+            ["verify", "halfway"],
         )
     ),
     (["pause", "halfway"], "no crawl runs in halfway; gossamer resume halfway continues it"),
@@ -250,7 +253,10 @@ ANSWERS = [
     ),
     (
         ["--quiet", "crawl", SEED],
-        "no option --quiet for gossamer; it follows a command: gossamer crawl SEED --quiet; gossamer --help lists them",
+        (
+            "no option --quiet for gossamer; it follows a command: gossamer crawl http://127.0.0.1:9/ --quiet; "
+            "gossamer --help lists them"
+        ),
     ),
     (
         ["config", "check", "scrapy.toml"],
@@ -773,6 +779,129 @@ ANSWERS = [
         (
             "no option --github-token for gossamer check; links of GitHub are requested as all others "
             "are; gossamer check --help lists them"
+        ),
+    ),
+    (
+        ["-r", SEED],
+        (
+            f"no option -r for gossamer; options follow a command: gossamer crawl {SEED} [OPTIONS]; gossamer "
+            "--help lists them"
+        ),
+    ),
+    (
+        ["--depth", "3", SEED],
+        (
+            f"no option --depth for gossamer; options follow a command: gossamer crawl {SEED} [OPTIONS]; "
+            "gossamer --help lists them"
+        ),
+    ),
+    (
+        ["-l", "2", "example.org/x"],
+        (
+            "no option -l for gossamer; options follow a command: gossamer crawl example.org/x [OPTIONS]; "
+            "gossamer --help lists them"
+        ),
+    ),
+    (
+        ["crawl", SEED, "--head"],
+        (
+            "no option --head for gossamer crawl; gossamer fetch URL --headers shows them; a crawl requests "
+            "whole pages; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        ["crawl", SEED, "-I"],
+        (
+            "no option -I for gossamer crawl; gossamer fetch URL --headers shows them; a crawl requests "
+            "whole pages; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        ["crawl", SEED, "--data", "a=1"],
+        (
+            "no option --data for gossamer crawl; seeds.requests_file lists requests with method and body; "
+            "gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        ["crawl", SEED, "--location"],
+        (
+            "no option --location for gossamer crawl; redirects are followed in any case; scope.hops_max "
+            "bounds them; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        ["check", SEED, "--exclude-loopback"],
+        (
+            "no option --exclude-loopback for gossamer check; --allow-private checks addresses of this "
+            "machine and its network; gossamer check --help lists them"
+        ),
+    ),
+    (
+        ["check", SEED, "-f", "json"],
+        (
+            "no option -f for gossamer check; --html, --csv, --json-file, --junit, --sarif and --markdown "
+            "write files; gossamer check --help lists them"
+        ),
+    ),
+    (
+        ["check", SEED, "--skip-tls-verification"],
+        (
+            "no option --skip-tls-verification for gossamer check; use --set fetch.verify_tls=false; "
+            "gossamer check --help lists them"
+        ),
+    ),
+    (
+        ["check", SEED, "--exclude-external"],
+        (
+            "no option --exclude-external for gossamer check; links to other sites are checked in any case; "
+            "--set scope.outlinks=false leaves them out; gossamer check --help lists them"
+        ),
+    ),
+    (
+        ["check", SEED, "--allow-private", "-o", "report.html"],
+        (
+            "-o report.html: a crawl makes a directory, and --html, --csv, --json-file, --junit, --sarif and "
+            "--markdown name files; name a directory with -o DIR, as in -o report"
+        ),
+    ),
+    (
+        ["crawl", SEED, "--allow-private", "-o", "out.jsonl:jsonlines"],
+        (
+            "-o out.jsonl:jsonlines: a crawl makes a directory, which gossamer export turns into files; name a "
+            "directory with -o DIR, as in -o out"
+        ),
+    ),
+    (["crawl", "-"], "the seed '-' has no scheme; to read seeds from standard input, write --seeds -"),
+    (["crawl", "@urls.txt"], "the seed '@urls.txt' has no scheme; to read seeds from a file, write --seeds urls.txt"),
+    (
+        ["check", "page.html"],
+        ("'page.html' is a file, not a URL; serve its folder, as with python -m http.server, and give that address"),
+    ),
+    (["crawl", SEED, "--allow-private", "--max-depth=-1"], "--max-depth -1: expected 0 or more"),
+    (
+        ["crawl", SEED, "--format", "csv"],
+        (
+            "no option --format for gossamer crawl; gossamer export DIR --to FORMAT -o PATH writes other "
+            "formats after the crawl; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        ["crawl", SEED, "-k"],
+        ("no option -k for gossamer crawl; use --set fetch.verify_tls=false; gossamer crawl --help lists them"),
+    ),
+    (
+        ["crawl", SEED, "-np"],
+        (
+            "no option -n for gossamer crawl; -np is --scope prefix here, -nv is --quiet, and gossamer "
+            "resume DIR fetches no page again; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        ["crawl", SEED, "--limit-rate=20k"],
+        (
+            "no option --limit-rate for gossamer crawl; there is no limit on bytes a second; --concurrency "
+            "and --delay slow a crawl down; gossamer crawl --help lists them"
         ),
     ),
 ]

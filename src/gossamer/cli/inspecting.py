@@ -18,6 +18,7 @@ from gossamer.cli.job import is_maintained
 from gossamer.cli.output import Exit, complain, harmless
 from gossamer.cli.status_text import StatusFields, warnings_of
 from gossamer.cli.status_view import budgets_of, has_ended, status_text, watch
+from gossamer.config.gather import require_state
 from gossamer.model.errors import ConfigError, CrawlFailedError, OtherFormatError
 from gossamer.model.health import OVER
 from gossamer.model.product import FORGOTTEN
@@ -109,6 +110,7 @@ def report(
     from gossamer.world.machine import disk_bytes
 
     require_crawl(directory)
+    require_state(directory)
     status = _status_or_damage(directory)
     found = _report(directory, status)
     found = msgspec.structs.replace(found, cost=cost_of(found, status.cost, disk_bytes(directory), price or ()))
@@ -117,6 +119,8 @@ def report(
     if as_json:
         echo(figures.as_json(found))
     elif page is not None:
+        for damage in found.damage:
+            complain(damage)
         if page.is_file():
             echo(f"The report is in {harmless(page)}")
     else:

@@ -18,7 +18,8 @@ from gossamer.cli.control import SilentError, ask, is_held
 from gossamer.cli.directory import require_crawl, write_file
 from gossamer.cli.output import Exit, complain, harmless
 from gossamer.cli.supervisor import run_supervised
-from gossamer.config.live import FILE, workers_of
+from gossamer.config.gather import require_state
+from gossamer.config.live import workers_of
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
 from gossamer.model.words import counted, shell_word, size
@@ -130,9 +131,7 @@ def _while_stopped(directory: Path, work: Callable[[], None]) -> int:
     """Do `work` on a crawl that does not run, and return the exit status. A crawl that runs stops for it, with
     everything saved, and continues even if the work fails: where it ran, or here if a program of its own ran it.
     """
-    from gossamer.config.gather import reopen
-
-    reopen(directory / FILE)  # Refuses a state that is no directory.
+    require_state(directory)
     maintenance = DirectoryLock(directory / MAINTENANCE)
     if not maintenance.acquire(0.0):
         maintenance.release()

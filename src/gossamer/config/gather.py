@@ -91,16 +91,21 @@ def reopen(file: Path, *, options: Mapping[str, object] | None = None, sets: Ite
         directory = file.parent
         says = f"{directory} holds no crawl (it has no {file.name})"
         raise ConfigError(says if directory.exists() else f"no directory {directory}")
-    state = (file.parent / LOCK).parent
+    require_state(file.parent)
+    text = read_text(file)
+    config = reopen_text(text, str(file), options=options, sets=sets)
+    require_whole(text, str(file))
+    return config
+
+
+def require_state(directory: Path) -> None:
+    """Raise ConfigError if a crawl's state is there and is no directory."""
+    state = (directory / LOCK).parent
     if os.path.lexists(state) and not state.is_dir():
         raise ConfigError(
             f"{state} is not a directory: put the crawl's own in its place, or restore a checkpoint "
             "(docs/how-to/checkpoints.md)"
         )
-    text = read_text(file)
-    config = reopen_text(text, str(file), options=options, sets=sets)
-    require_whole(text, str(file))
-    return config
 
 
 def require_whole(text: str, name: str) -> None:
@@ -182,10 +187,8 @@ def _finish(
 
 
 def _given(options: Mapping[str, object]) -> Iterator[tuple[Flag, object]]:
-    """Yield the options that are given, each with the value that it sets.
-
-    Raises:
-        ConfigError: an option does not exist, or excludes another one.
+    """Yield the options that are given, each with the value that it sets. Raises ConfigError: an option does not exist,
+    or excludes another one.
     """
     switches: dict[str, str] = {}
     for name, value in options.items():
@@ -250,10 +253,8 @@ def _absolute(value: object, here: Path) -> object:
 
 
 def mistakes(file: Path) -> list[str]:
-    """Return every mistake in a configuration file, a line each: the place, what is wrong, and how to fix it.
-
-    Raises:
-        ConfigError: the file cannot be read, or is not TOML.
+    """Return every mistake in a configuration file, a line each: the place, what is wrong, and how to fix it. Raises
+    ConfigError: the file cannot be read, or is not TOML.
     """
     text = read_text(file)
     values, origins = _read_values(text, file)

@@ -274,11 +274,15 @@ def test_exports_in_the_directory_go_and_others_are_named(crawl: Path, tmp_path:
     assert left(crawl) == []
 
 
-@pytest.mark.parametrize("damaged", ["*.store", "*.idx", "meta.json"])
+@pytest.mark.parametrize("damaged", ["*.store", "*.idx", "meta.json", "without meta.json"])
 def test_a_damaged_index_is_removed_with_what_it_holds(crawl: Path, damaged: str) -> None:
-    [file, *_] = sorted((crawl / "search").glob(damaged))
+    [file, *_] = sorted((crawl / "search").glob(damaged.removeprefix("without ")))
     data = file.read_bytes()
-    file.write_bytes(data[:10] if damaged == "*.store" else data[:-20] + bytes(20))
+    if damaged.startswith("without"):
+        file.unlink()
+        assert "search/meta.json is missing" in commands.run("verify", str(crawl))[1]
+    else:
+        file.write_bytes(data[:10] if damaged == "*.store" else data[:-20] + bytes(20))
     status, out, _ = commands.run("forget", str(crawl), GONE, "--quiet")
     assert status == 0
     assert f"{crawl / 'search'} is removed; the command that made it makes another" in out

@@ -22,7 +22,7 @@ from gossamer.model.product import FORGOTTEN
 from gossamer.results.export.source import naming
 from gossamer.results.forget.holdings import ASIDE, ForgottenPages, Holdings
 from gossamer.results.search.folder import LOG_FOLDER as SEARCH_LOGS
-from gossamer.results.search.folder import SUMS, faults, indexes_of
+from gossamer.results.search.folder import SUMS, faults, index_folders
 from gossamer.stages.archive.cdxj import entries_of_tables, write_index
 from gossamer.stages.archive.follower import ROW_GROUP_ROWS_MAX
 from gossamer.stages.archive.logs import batches, frame
@@ -197,7 +197,7 @@ def rewrite_search(directory: Path, config: Config, pages: ForgottenPages) -> li
     index: some stood on forgotten pages. A damaged index is removed, for it may hold them; return the names of those.
     """
     removed = []
-    for folder in indexes_of(directory):
+    for folder in index_folders(directory):
         if not _rewrite_search(directory, folder, config, pages):
             for path in sorted(folder.iterdir(), key=lambda path: path.name == "meta.json"):  # It names the others.
                 if path.is_file():

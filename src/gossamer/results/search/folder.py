@@ -33,10 +33,18 @@ SHARD = "shard-"
 """Prefix of the folder of each shard's index; the shard's number follows."""
 
 
-def indexes_of(directory: Path) -> list[Path]:
-    """Return a crawl's indexes: one that was made from the whole archive, and those that several shards keep."""
+def index_folders(directory: Path) -> list[Path]:
+    """Return the folders with files of a crawl's indexes: of one that was made from the whole archive, and of those
+    that several shards keep. An index that lost its `meta.json` cannot be opened, but its files hold texts.
+    """
     whole = directory / FOLDER
-    return [path.parent for path in (whole / "meta.json", *sorted(whole.glob(f"{SHARD}*/meta.json"))) if path.exists()]
+    folders = [path for path in (whole, *sorted(whole.glob(f"{SHARD}*"))) if path.is_dir()]
+    return [folder for folder in folders if any(map(Path.is_file, folder.iterdir()))]
+
+
+def indexes_of(directory: Path) -> list[Path]:
+    """Return a crawl's indexes that can be opened, by their folders."""
+    return [folder for folder in index_folders(directory) if (folder / _META).exists()]
 
 
 def crawl_of(folder: Path) -> Path:

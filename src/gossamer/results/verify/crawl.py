@@ -12,7 +12,7 @@ from gossamer.assembly.home import CHECKPOINTS, Home, homes, store_sizes
 from gossamer.assembly.mapping import map_in
 from gossamer.cluster.partitions import FILE as PARTITIONS
 from gossamer.config import Config
-from gossamer.config.gather import reopen
+from gossamer.config.gather import reopen, require_state
 from gossamer.model.errors import ConfigError, Damage, DamageKind, OtherFormatError
 from gossamer.model.product import LOCK
 from gossamer.model.words import shell_word
@@ -21,7 +21,7 @@ from gossamer.results.export.source import TableFiles
 from gossamer.results.imports.progress import faults_of_links
 from gossamer.results.search.folder import FOLDER as SEARCH
 from gossamer.results.search.folder import faults as faults_of_search
-from gossamer.results.search.folder import indexes_of
+from gossamer.results.search.folder import index_folders
 from gossamer.results.verify import files as file_checks
 from gossamer.stages.archive.seals import INDEX
 from gossamer.stages.archive.segments import files_of, warcs_in
@@ -55,8 +55,9 @@ class Verification:
 
     def run(self) -> Iterator[Damage]:
         """Yield all damage. Blocks; with `deep` all files are read, about 4 ms a MB of WARC files. Raises ConfigError:
-        there is no crawl, it may not be read, or it has another format.
+        there is no crawl, it may not be read, its state is no directory, or it has another format.
         """
+        require_state(self._directory)
         try:
             config = reopen(self._directory / "crawl.toml")
         except ConfigError as error:
@@ -233,7 +234,7 @@ class Verification:
         if self.looked.running or self._directory.parent.name == CHECKPOINTS:  # A checkpoint has no index.
             return
         remedy = f"`gossamer search {shell_word(self._directory)} --build` rebuilds the index"
-        folders = indexes_of(self._directory)
+        folders = index_folders(self._directory)
         for folder in folders:
             for path, what in faults_of_search(folder, deep=self._deep):
                 name = str(path.relative_to(self._directory))
