@@ -302,6 +302,21 @@ def test_variables_of_the_environment_that_set_nothing_are_named_with_their_opti
     )
 
 
+def test_a_password_in_a_seed_is_dropped_with_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    def check(request: CrawlRequest) -> int:
+        _, config = check_request(request, lambda _: None)
+        assert "swordfish" not in effective_toml(config)
+        return 0
+
+    assert status_of_command(["crawl", "http://ann:swordfish@127.0.0.1:9/a", "--allow-private"], check) == 0
+    said = capsys.readouterr().err
+    rule = said.partition("--set '")[2].partition("'")[0]
+    assert said.startswith("gossamer: http://127.0.0.1:9/a: its user name and password are not sent;")
+    assert "swordfish" not in said
+    assert status_of_command([*LOCAL, "--set", rule], check) == 0, "what it advises is taken"
+    assert capsys.readouterr().err == ""
+
+
 def test_all_wrong_keys_are_named_each_on_a_line(real: Gossamer) -> None:
     wrong = ["--set", "limits.max_page=3", "--set", "limits.max_tim_s=x", "--set", "max_pages=3"]
     status, out, err = real(*LOCAL, "-c", "section.toml", *wrong)

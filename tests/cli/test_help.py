@@ -126,6 +126,9 @@ def test_bash_completes_commands_and_options(tmp_path: Path, monkeypatch: pytest
     assert complete(["gossamer", "resume", "crawl", "--politeness", "g"]) == ["gentle"]
     assert complete(["gossamer", "export", "crawl", "--to", "w"]) == ["wacz"]
     assert complete(["gossamer", "completion", "z"]) == ["zsh"]
+    assert complete(["gossamer", "crawl", "--set", "revisit.interval_s_m"]) == [
+        "revisit.interval_s_mean=", "revisit.interval_s_min=", "revisit.interval_s_max=",
+    ]  # fmt: skip
     assert complete(["gossamer", "crawl", "--seeds", "x"]) == [], "the shell offers files"
 
 

@@ -13,10 +13,19 @@ from typer.exceptions import TyperException
 
 from gossamer.model.errors import ConfigError
 
+
+def assignments() -> list[str]:
+    """Return the beginnings of all assignments, for a shell to offer."""
+    from gossamer.config.sections import keys
+
+    return [f"{key}=" for key in keys()]
+
+
 Directory = Annotated[Path, Argument(metavar="DIR", help="The crawl's directory.")]
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, Option("--quiet", help="Show errors only.")]
-Sets = Annotated[list[str] | None, Option("--set", metavar="KEY=VALUE", help="Set any configuration key (repeatable).")]
+_SET = Option("--set", metavar="KEY=VALUE", help="Set any configuration key (repeatable).", autocompletion=assignments)
+Sets = Annotated[list[str] | None, _SET]
 ConfigFile = Annotated[Path | None, Option("--config", "-c", metavar="FILE", help="Read a TOML configuration file.")]
 PresetName = Annotated[str | None, Option("--preset", metavar="NAME", help="Start from a set of values: whitelist.")]
 UNREADABLE = re.compile(r"'([^']+)' is not readable")
@@ -210,7 +219,7 @@ def _no_option(option: str, command: str, context: Any, typed: Sequence[str]) ->
     joined = [one for one in typed if one[:1] == "-" != one[1:2] and option[1:] in one]
     option = next((one for one in joined if near(one, known)), option)
     at_resume = _at_resume(option) if command.endswith(" resume") else ""
-    found = at_resume or _other_option(option, known) or _of_crawl(option, command)
+    found = at_resume or _other_option(option, known) or _of_crawl(option, command, typed)
     if command.endswith(" search") and option[1] != "-":
         found = "; before words to leave out write --: gossamer search DIR -- WORD -WITHOUT"
     return f"no option {option} for {command}{found}{_lists(found, command)}"
@@ -283,14 +292,17 @@ def _at_resume(option: str) -> str:
     return ""
 
 
-def _of_crawl(option: str, command: str) -> str:
-    """Return what to type where an option of `crawl` is given without a command, or nothing."""
+def _of_crawl(option: str, command: str, typed: Sequence[str]) -> str:
+    """Return what to type where an option or an address is given without a command, or nothing."""
     from gossamer.config.flags import FLAGS
 
     if command != "gossamer":
         return ""
-    found = [flag.metavar for flag in FLAGS if option in (f"--{flag.option}", f"-{flag.short}")]
-    return f"; it follows a command: gossamer crawl SEED {option} {found[0]}".rstrip() if found else ""
+    seed = next(filter(ADDRESS.match, typed), "")
+    for flag in FLAGS:
+        if option in (f"--{flag.option}", f"-{flag.short}"):
+            return f"; it follows a command: gossamer crawl {seed or 'SEED'} {option} {flag.metavar}".rstrip()
+    return f"; options follow a command: gossamer crawl {seed} [OPTIONS]" if seed else ""
 
 
 def _lists(found: str, command: str) -> str:

@@ -3,7 +3,7 @@
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -23,6 +23,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
 from gossamer.url.join import absolute
 from gossamer.url.name import host_of
+from gossamer.url.url import drop_user_info
 from gossamer.world.files import there_before
 from gossamer.world.inputs import open_input
 
@@ -34,7 +35,7 @@ KEPT = ("progress.", "limits.")
 """Beginnings of keys that a command that continues a crawl changes."""
 STANDARD_INPUT = frozenset(("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"))
 SEEDS_SHOWN = 2
-FILES = frozenset((".json", ".jsonl", ".jl", ".csv", ".xml", ".parquet", ".warc", ".wacz", ".gz", ".zip"))
+FILES = frozenset((".json", ".jsonl", ".jl", ".csv", ".xml", ".parquet", ".warc", ".wacz", ".gz", ".zip", ".html"))
 """Endings of a file that is meant, and not the directory of a crawl."""
 
 _FOREIGN = re.compile(r"\$|[A-Za-z]:\\|\\\\|%\w+%")
@@ -45,10 +46,8 @@ Spool = Callable[[Path], None]
 
 
 def check_request(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config]:
-    """Return the job of a request, and its configuration.
-
-    Raises:
-        ConfigError: a mistake that the operator can fix; nothing was started, and files made for it are removed.
+    """Return the job of a request, and its configuration. Raises ConfigError: a mistake that the operator can fix;
+    nothing was started, and files made for it are removed.
     """
     if request.command == "resume":
         directory = request.directory
@@ -76,14 +75,17 @@ def check_request(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config
     if foreign := _FOREIGN.match(str(directory)):
         what = "a path of Windows" if foreign[0] != "$" else "$ is replaced by the shell only outside of single quotes"
         raise ConfigError(f"-o {directory}: {what}; name a directory of this system with -o DIR, as in -o crawl")
-    if directory.suffix in FILES:
+    if directory.suffix.partition(":")[0] in FILES:
+        how = "which gossamer export turns into files"
+        if request.recipe == "check":
+            how = "and --html, --csv, --json-file, --junit, --sarif and --markdown name files"
         raise ConfigError(
-            f"-o {directory}: a crawl makes a directory, which gossamer export turns into files; name a directory with "
-            f"-o DIR, as in -o {directory.stem}"
+            f"-o {directory}: a crawl makes a directory, {how}; name a directory with -o DIR, as in -o {directory.stem}"
         )
     if request.recipe == "check" and config.progress.style != "quiet":
         _advise_own(config)
     _advise_options(config)
+    advise_login(request.seeds)
     return _to_begin(directory, config, spool)
 
 
@@ -93,6 +95,17 @@ def _advise_own(config: Config) -> None:
     is_chosen = any(config.origin(f"politeness.{key}") != "default" for key in ("preset", "delay_s_min", "per_host"))
     if urls and not is_chosen and all(is_private((host_of(url, None) or "").strip("[]")) for url in urls):
         complain("a server of yours needs no delay between requests: --politeness own checks it faster")
+
+
+def advise_login(urls: Iterable[str]) -> None:
+    """Name the place of user name and password if an address has them: they are dropped, and never written down."""
+    for url in urls:
+        if (plain := drop_user_info(url)) != url:
+            rule = f'request.{absolute(plain) or plain}={{basic = {{user = "NAME", password = "env:VARIABLE"}}}}'
+            complain(
+                f"{plain}: its user name and password are not sent; --set '{rule}' sends them (docs/how-to/login.md)"
+            )
+            return
 
 
 def _advise_options(config: Config) -> None:
@@ -131,9 +144,7 @@ def _check_files(config: Config) -> None:
 def _to_go_on(directory: Path, given: Config, request: CrawlRequest) -> tuple[CrawlJob, Config]:
     """Return the job of continuing an interrupted crawl as it was begun; one that has ended stays unchanged. Only
     limits and options about the display of progress are taken from the command; those of a recipe are all its limits.
-
-    Raises:
-        ConfigError: it was begun with something else.
+    Raises ConfigError: it was begun with something else.
     """
     changeable = {flag.name for flag in FLAGS if flag.key.startswith(KEPT)}
     kept = {name: value for name, value in request.options.items() if name in changeable}
@@ -157,10 +168,8 @@ def _seed_sources(config: Config) -> tuple[object, ...]:
 
 
 def job_of(config: Config, directory: Path, *, seeds: tuple[str, ...] = (), resume: bool = False) -> CrawlJob:
-    """Return the child's job, with the files that it may open.
-
-    Raises:
-        ConfigError: `process.sandbox` is on, and that is not possible.
+    """Return the child's job, with the files that it may open. Raises ConfigError: `process.sandbox` is on, and that is
+    not possible.
     """
     wanted = config.process.sandbox
     why = 'process.sandbox is "off"'

@@ -102,10 +102,8 @@ def run_job(supervisor: ParentProcess) -> int:
 
 
 def send_job(request: CrawlRequest, supervisor: ParentProcess) -> tuple[CrawlJob, Config]:
-    """Send the job of a request to the supervisor. Ctrl-C ends the checks: lists may be long, and input slow.
-
-    Raises:
-        ConfigError: a mistake that the operator can fix.
+    """Send the job of a request to the supervisor. Ctrl-C ends the checks: lists may be long, and input slow. Raises
+    ConfigError: a mistake that the operator can fix.
     """
     from gossamer.cli.checking import check_request
 
@@ -241,10 +239,8 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
 
 
 def confine_process(job: CrawlJob, config: Config) -> SandboxState:
-    """Confine this process to the rights of its job; return what is in force.
-
-    Raises:
-        ConfigError: the crawl has several shards now, or the system refuses and `process.sandbox` is on.
+    """Confine this process to the rights of its job; return what is in force. Raises ConfigError: the crawl has several
+    shards now, or the system refuses and `process.sandbox` is on.
     """
     if job.rights is None:
         return SandboxState(in_force=False, says=job.unconfined)

@@ -129,10 +129,8 @@ def _crawl(directory: Path, web_process: SimwebProcess, sets: Iterable[str], *op
 
 
 def replace_directory(directory: Path, web: SimwebProcess) -> None:
-    """Create the directory for a crawl of a synthetic web; replace an earlier one.
-
-    Raises:
-        ConfigError: the directory holds anything else, also a crawl of another web.
+    """Create the directory for a crawl of a synthetic web; replace an earlier one. Raises ConfigError: the directory
+    holds anything else, also a crawl of another web.
     """
     if directory.exists() and not directory.is_dir():
         raise ConfigError(f"{directory} is a file; name a directory with -o DIR")
@@ -144,10 +142,8 @@ def replace_directory(directory: Path, web: SimwebProcess) -> None:
 
 
 def _web(directory: Path, size: str, **changes: object) -> SimwebProcess:
-    """Return a synthetic web of a named size with its files in `directory`.
-
-    Raises:
-        ConfigError: there is no such size, or an option is invalid.
+    """Return a synthetic web of a named size with its files in `directory`. Raises ConfigError: there is no such size,
+    or an option is invalid.
     """
     sizes = get_args(Preset)
     if size not in sizes:

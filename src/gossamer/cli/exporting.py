@@ -24,6 +24,7 @@ from gossamer.config.seeds import seed
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import count, counted, shell_word, size
 from gossamer.results.export.chunks import TOKENS_MAX
+from gossamer.results.export.export import FORMATS
 
 commands = Typer()
 WIDTH = len("appeared")
@@ -51,7 +52,6 @@ Permitted = Annotated[
         help="Export only pages whose owners allow a use: search, ai-train, ai-input or archive.",
     ),
 ]
-FORMATS = "parquet, duckdb, sqlite, jsonl, csv, markdown, mirror, datasets, chunks, bulk, cdxj, wacz or pagefiles"
 IGNORED = {
     "words": "Edits of digits, case or markup alone are not listed, except in fields of items (revisit.change=words). "
     "To find them from now on: "
@@ -120,8 +120,8 @@ def export(
         Option(
             "--to",
             metavar="FORMAT",
-            help=f"Format: {FORMATS}; or several, with commas between.",
-            autocompletion=lambda: FORMATS.replace(" or", ",").split(", "),
+            help=f"Format: {', '.join(FORMATS[:-1])} or {FORMATS[-1]}; or several, with commas between.",
+            autocompletion=lambda: FORMATS,
         ),
     ],
     output: Annotated[str, Option("--output", "-o", metavar="PATH", help="Output path; - is standard output.")],

@@ -150,10 +150,8 @@ def port_of(text: str) -> int:
 
 @asynccontextmanager
 async def console_of(crawl: Crawler | ClusterCrawler, config: Config) -> AsyncIterator[str]:
-    """Serve the console of a crawl while the context is open; give its address, with what may change things.
-
-    Raises:
-        ConfigError: the port is taken, or what it needs is not installed; or the crawl runs, perhaps at that port.
+    """Serve the console of a crawl while the context is open; give its address, with what may change things. Raises
+    ConfigError: the port is taken, or what it needs is not installed; or the crawl runs, perhaps at that port.
     """
     _require_parts()
     if holds_crawl(crawl.directory):

@@ -148,7 +148,9 @@ def configure_page(file: Path | None, options: dict[str, object], sets: list[str
 def fetch_page(url: str, config: Config) -> Fetched:
     """Fetch one page. Raises ConfigError: it could not be requested."""
     from gossamer.api.fetching import fetch_of
+    from gossamer.cli.checking import advise_login
 
+    advise_login([url])
     address = seed(url, "URL")
     check_addresses(config, [address])  # Before `Crawler`, whose errors name keywords of Python.
     with asyncio.Runner(loop_factory=loop_factory()) as runner:

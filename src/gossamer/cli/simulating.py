@@ -110,10 +110,8 @@ def simulate(
 
 
 def _sensitivity(preset: str, values: Mapping[str, object], sets: Sequence[str], *, as_json: bool) -> int:
-    """Simulate a crawl once for each changed assumption, and print what each does to hours and cost.
-
-    Raises:
-        ConfigError: something that the operator can correct; nothing was simulated.
+    """Simulate a crawl once for each changed assumption, and print what each does to hours and cost. Raises
+    ConfigError: something that the operator can correct; nothing was simulated.
     """
     chosen = options_of(preset, {"pages_simulated": SENSITIVITY_PAGES, **values}, sets)
     found = sensitivity_of(chosen, _tell if sys.stderr.isatty() else None)
@@ -126,10 +124,8 @@ def _sensitivity(preset: str, values: Mapping[str, object], sets: Sequence[str],
 def _simulate(
     preset: str, values: Mapping[str, object], sets: Sequence[str], figure: Path | None, *, as_json: bool
 ) -> int:
-    """Simulate a crawl and print its progress; `values` are by dotted key.
-
-    Raises:
-        ConfigError: a mistake that the operator can fix; nothing was simulated.
+    """Simulate a crawl and print its progress; `values` are by dotted key. Raises ConfigError: a mistake that the
+    operator can fix; nothing was simulated.
     """
     _check_figure(figure)
     chosen = options_of(preset, values, sets)
@@ -147,10 +143,8 @@ def _simulate(
 
 
 def _revisits(others: Mapping[str, object], values: Mapping[str, object], sets: Sequence[str], *, as_json: bool) -> int:
-    """Simulate revisits of changing pages, and print the result of each policy as soon as it is known.
-
-    Raises:
-        ConfigError: a mistake that the operator can fix; nothing was simulated.
+    """Simulate revisits of changing pages, and print the result of each policy as soon as it is known. Raises
+    ConfigError: a mistake that the operator can fix; nothing was simulated.
     """
     given = [name for name, value in others.items() if value is not None]
     given += [KEYS[key].option for key in values if key not in ("pages", "seed")]

@@ -38,9 +38,7 @@ REFERENCE = "file:"
 
 def why_unconfined(config: Config) -> str:
     """Return why the process of a crawl gets no sandbox although `process.sandbox` is not off; empty: it gets one.
-
-    Raises:
-        ConfigError: `process.sandbox` is on, and that is not possible.
+    Raises ConfigError: `process.sandbox` is on, and that is not possible.
     """
     wanted = config.process.sandbox
     if not landlock_version():

@@ -97,10 +97,8 @@ def browser_bytes(config: Config) -> int:
 
 
 def require_memory(config: Config, program_bytes: int) -> None:
-    """Check that the budget holds the configuration when the program takes `program_bytes` before it crawls.
-
-    Raises:
-        ConfigError: it takes more here than where we measured, and the budget does not hold that.
+    """Check that the budget holds the configuration when the program takes `program_bytes` before it crawls. Raises
+    ConfigError: it takes more here than where we measured, and the budget does not hold that.
     """
     fixed = fixed_bytes(config)
     fixed[PROGRAM] = max(fixed[PROGRAM], program_bytes)

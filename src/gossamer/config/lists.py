@@ -71,10 +71,8 @@ def hosts_of(path: Path) -> HostSet:
 
 def all_forgotten(config: Config, directory: Path) -> list[ForgottenEntry]:
     """Return what was forgotten: of the crawl's own list, of the one that it shares with others, and of the crawls
-    whose pages it does not fetch again.
-
-    Raises:
-        ConfigError: the shared list cannot be read, or a line of either is not an entry.
+    whose pages it does not fetch again. Raises ConfigError: the shared list cannot be read, or a line of either is not
+    an entry.
     """
     own = directory / FORGOTTEN
     shared = config.scope.forgotten_file
@@ -85,10 +83,8 @@ def all_forgotten(config: Config, directory: Path) -> list[ForgottenEntry]:
 
 
 def read_forgotten(path: Path) -> list[ForgottenEntry]:
-    """Return the entries of a list of forgotten pages, one JSON object a line.
-
-    Raises:
-        ConfigError: it cannot be read, or a line is not an entry.
+    """Return the entries of a list of forgotten pages, one JSON object a line. Raises ConfigError: it cannot be read,
+    or a line is not an entry.
     """
     found = []
     try:

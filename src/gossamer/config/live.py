@@ -22,11 +22,9 @@ HOST = "host"
 
 
 def change(config: Config, assignments: Iterable[str]) -> tuple[Config, list[ChangedKey]]:
-    """Return the configuration with `key=value` texts applied, and what that changed. About 20 ms.
-
-    Raises:
-        ConfigError: a line for each mistake: a key is unknown (with the nearest right name), a value is invalid, or a
-            key cannot change while the crawl runs. Nothing changed then.
+    """Return the configuration with `key=value` texts applied, and what that changed. About 20 ms. Raises ConfigError:
+    a line for each mistake: a key is unknown (with the nearest right name), a value is invalid, or a key cannot change
+    while the crawl runs. Nothing changed then.
     """
     texts = list(assignments)
     new = assign(config, texts)
@@ -50,9 +48,7 @@ def change(config: Config, assignments: Iterable[str]) -> tuple[Config, list[Cha
 
 def assign(config: Config, assignments: Iterable[str]) -> Config:
     """Return the configuration with `key=value` texts applied, also of keys that cannot change while the crawl runs.
-
-    Raises:
-        ConfigError: a line for each mistake.
+    Raises ConfigError: a line for each mistake.
     """
     try:
         return reopen_text(effective_toml(config), FILE, sets=assignments)
@@ -62,10 +58,8 @@ def assign(config: Config, assignments: Iterable[str]) -> Config:
 
 
 def for_host(config: Config, host: str, values: Mapping[str, object]) -> str:
-    """Return the assignment that gives a host `values` beside those that it has; None takes one away.
-
-    Raises:
-        ConfigError: there is no such value for a host.
+    """Return the assignment that gives a host `values` beside those that it has; None takes one away. Raises
+    ConfigError: there is no such value for a host.
     """
     whole = absolute(f"http://{host.strip()}/")
     host = (whole or "")[len("http://") : -1].removesuffix(".") or host

@@ -6,10 +6,8 @@ from gossamer.stages.fetch.credentials import is_reference, proxy_of
 
 
 def check_requests(config: Config) -> None:
-    """Check proxies, and files of certificates. Only the crawl reads what secrets refer to.
-
-    Raises:
-        ConfigError: one is no good, or cannot be read.
+    """Check proxies, and files of certificates. Only the crawl reads what secrets refer to. Raises ConfigError: one is
+    no good, or cannot be read.
     """
     rules = config.request.rules
     proxies = {"fetch.proxy": config.fetch.proxy} | {f'request."{at}": proxy': one.proxy for at, one in rules.items()}

@@ -82,10 +82,7 @@ def form_of(path: Path) -> Form:
 
 def addresses(path: Path, form: Form, note: Callable[[str], None] = lambda _: None) -> Iterator[str]:
     """Yield the addresses of a file, as written, equal ones in a row once; memory does not grow with the file. `note`
-    is called with a line about what was left out.
-
-    Raises:
-        ConfigError: the file cannot be read, or is cut short.
+    is called with a line about what was left out. Raises ConfigError: the file cannot be read, or is cut short.
     """
     before = ""
     try:

@@ -27,10 +27,7 @@ _LINK = re.compile(r"\[[^\[\]]*+\]\([^()\s]++\)").fullmatch
 
 def seed(text: str, what: str = "seed") -> str:
     """Return typed text as an absolute URL of any scheme; which schemes are visited, the crawl decides. `what` names
-    the text in errors.
-
-    Raises:
-        ConfigError: it is not a URL; the line says what to write instead.
+    the text in errors. Raises ConfigError: it is not a URL; the line says what to write instead.
     """
     return seed_url(text, None, what)
 
@@ -161,7 +158,10 @@ def _argument_seed(text: str, schemes: Sequence[str]) -> str:
         return seed_url(text, schemes)
     except ConfigError as error:
         if _is_file(text):
-            raise ConfigError(f"{text!r} is a file, not a URL; if it lists seeds, write --seeds {text}") from error
+            how = f"if it lists seeds, write --seeds {text}"
+            if text.lower().endswith((".html", ".htm", ".xhtml")):
+                how = "serve its folder, as with python -m http.server, and give that address"
+            raise ConfigError(f"{text!r} is a file, not a URL; {how}") from error
         raise
 
 

@@ -93,10 +93,8 @@ def to_toml(value: object) -> str:
 
 
 def as_assignments(values: Mapping[str, object]) -> list[str]:
-    """Return dotted keys and values, as JSON has them, as `--set` takes them; None unsets a key.
-
-    Raises:
-        ConfigError: there is nothing (null) within a value.
+    """Return dotted keys and values, as JSON has them, as `--set` takes them; None unsets a key. Raises ConfigError:
+    there is nothing (null) within a value.
     """
     return [f"{key}={'none' if value is None else json_as_toml(key, value)}" for key, value in values.items()]
 

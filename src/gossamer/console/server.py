@@ -32,10 +32,8 @@ async def serve_app(
     figures: ConsoleCounts | None = None,
 ) -> AsyncIterator[str]:
     """Serve while the context is open; give the address, as in a URL. `option` is what names another port. `figures`
-    count connections; None: those of `service`.
-
-    Raises:
-        ConfigError: the port is taken, or the address is not this machine's.
+    count connections; None: those of `service`. Raises ConfigError: the port is taken, or the address is not this
+    machine's.
     """
 
     async def run_app(scope: Scope, receive: Receive, send: Send) -> None:

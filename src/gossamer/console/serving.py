@@ -72,10 +72,8 @@ async def serve_crawl(directory: Path, options: ConsoleOptions, port: int, say: 
 
 
 async def serve_folder(path: Path, options: ConsoleOptions, port: int, say: Say, complain: Say) -> None:
-    """Serve a folder of crawls until a signal comes; then have them end, at once when another one comes.
-
-    Raises:
-        ConfigError: the port is taken, or the folder is another server's.
+    """Serve a folder of crawls until a signal comes; then have them end, at once when another one comes. Raises
+    ConfigError: the port is taken, or the folder is another server's.
     """
     folder = Folder(path)
     try:

@@ -91,13 +91,15 @@ def _suggestion(text: str) -> str:
         return "this is for a shell, and was not read by one: leave it out, or write it without quotation marks"
     if _PATH(text):
         return f"a path cannot be crawled: {example}"
+    if text == "-":
+        return "to read seeds from standard input, write --seeds -"
     if text[0] in "+-":
         return f"write options as words of their own, and filters as --include RE and --exclude RE; {example}"
     bare = text.strip(_QUOTES)
     if text[0] in _QUOTES and bare and bare.isprintable():
         return f"leave the quotation marks out: {bare}"
     if text.endswith(_LISTS) and "/" not in text and text.isprintable():
-        return f"to read seeds from a file, write --seeds {text}"
+        return f"to read seeds from a file, write --seeds {text.removeprefix('@')}"
     colonless = _COLONLESS(text)
     if colonless:
         scheme, rest = colonless.groups()
