@@ -20,10 +20,11 @@ from gossamer.config.footprint import ORIGIN, fit_budget, fixed_bytes, least_byt
 from gossamer.config.gather import reopen
 from gossamer.config.live import FILE, save
 from gossamer.model.errors import ConfigError, StoreError
-from gossamer.results.imports.capture import ImportRequest
+from gossamer.results.imports.capture import ImportRequest, Source
 from gossamer.results.imports.importing import Importer, ImportStatus
-from gossamer.results.imports.progress import ImportTable, read_table, write_table
+from gossamer.results.imports.progress import WARCS, ImportTable, read_table, write_table
 from gossamer.results.imports.sources import find_sources
+from gossamer.stages.archive.options import ArchiveOptions
 from gossamer.stages.scope.roots import seed_url
 from gossamer.state.schema import SEEDED
 from gossamer.world.files import make_directory
@@ -127,7 +128,7 @@ async def run_import(
         if not (directory / IMPORTS).exists():
             raise ConfigError(f"{directory} already holds a crawl; import into another directory")
         config = reopen(directory / FILE)
-    sources = find_sources(names, config.archive)
+    sources = _sources_of(names, directory, config.archive)
     for text in config.seeds.urls:
         seed_url(text, config.scope.schemes)
     make_directory(directory)
@@ -141,10 +142,21 @@ async def run_import(
             importer = Importer(shard, replace(request, sources=tuple(sources)), life.seeding.add, stop)
             shard.kept.storage.epochs.put("meta", SEEDED, b"1")
             return await _run(importer, life, show)
-    except StoreError as error:
+    except (StoreError, OSError) as error:
+        if isinstance(error, OSError) and error.filename not in {source.place for source in sources}:
+            raise
         raise ConfigError(f"an archive cannot be read: {error}; repeat the import to go on") from error
     finally:
         await shard.close()
+
+
+def _sources_of(names: Sequence[str], directory: Path, store: ArchiveOptions) -> list[Source]:
+    """Return the archives, without those of the directory itself, which may be in a folder that is imported again."""
+    own = directory.absolute() / WARCS
+    sources = [source for source in find_sources(names, store) if not Path(source.place).is_relative_to(own)]
+    if not sources:
+        raise ConfigError(f"{names[0]} is of {directory} itself; name other archives, or another directory with -o")
+    return sources
 
 
 def _with_small_caches(config: Config) -> Config:

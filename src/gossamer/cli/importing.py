@@ -75,8 +75,8 @@ def import_(
     progress = Progress(quiet=bool(quiet))
     calm_collector()
     is_done, pending = asyncio.run(_import(sources, directory, made, request, progress))
-    progress.end(directory, pending, is_done=is_done)
-    return Exit.FINISHED if is_done else Exit.INTERRUPTED
+    captures = progress.end(directory, pending, is_done=is_done)
+    return Exit.INTERRUPTED if not is_done else Exit.FINISHED if captures else Exit.NOTHING
 
 
 async def _import(
@@ -111,15 +111,15 @@ class Progress:
         left_s = (status.records - status.done) / rate if rate else 0.0
         self._shown.say(f"{status.done:,} of {status.records:,} records, {rate:,.0f} a second, {duration(left_s)} left")
 
-    def end(self, directory: Path, pending: int, *, is_done: bool) -> None:
-        """Print what was imported, what was not, and what can be done next."""
+    def end(self, directory: Path, pending: int, *, is_done: bool) -> int:
+        """Print what was imported, what was not, and what can be done next. Return the number of captures."""
         status = self._status
         self._shown.clear()
         if status.refused:
             more = f" and {status.refused - 1:,} more (logs/info.log)" if status.refused > 1 else ""
             complain(f"could not read {harmless(status.first_refused)}{more}")
         if self._quiet:
-            return
+            return status.captures
         left_out = sorted(status.left_out.items(), key=lambda pair: (-pair[1], pair[0]))
         named = ", ".join(f"{harmless(reason)} {count:,}" for reason, count in left_out)
         echo(f"Imported {counted(status.captures, 'capture')}" + (f"; left out: {named}" if named else ""))
@@ -131,3 +131,4 @@ class Progress:
         elif pending:
             resume = f"`gossamer resume {shell_word(directory)}`"
             echo(f"Not in the archives: {pending:,} URLs; {resume} fetches them.")
+        return status.captures

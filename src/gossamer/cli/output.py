@@ -31,7 +31,7 @@ class Exit(IntEnum):
         "Failure: an internal error, a damaged file, a failed upload; the line says what to do. `check`: faults found.",
     )
     REFUSED = 2, "Usage or configuration error: one line on standard error says what is wrong and how to fix it."
-    NOTHING = 3, "The crawl ended, but no seed could be fetched. `segment build`: nothing new to list."
+    NOTHING = 3, "No seed could be fetched. `import`: no capture is in the archives. `segment build`: nothing is new."
     WAITING = (
         4,
         "Finished, except for URLs whose servers asked to wait longer than `crawl.patience_s`; `resume` tries these.",

@@ -110,3 +110,46 @@ def test_a_package_that_changed_is_named(directory: Path, change: str) -> None:
         if needs_it:
             assert err.count("\n") == 1
             assert "my_files.wacz" in err
+
+
+LINKED = (
+    "verify",
+    "robots a.example",
+    "search --build",
+    *(f"export --to {to} -o OUT" for to in ("markdown", "wacz", "datasets")),
+)
+
+
+def test_an_archive_that_moved_is_named_and_found_again(tmp_path: Path) -> None:
+    place = tmp_path / "z.warc"
+    place.write_bytes(b"".join(map(record, [ROBOTS, *site(PAGES)])))
+    crawl = str(tmp_path / "crawl")
+    do_import(tmp_path / "crawl", place)
+    moved = place.rename(tmp_path / "moved.warc")
+    for command in LINKED:
+        words = command.replace("OUT", str(tmp_path / "out")).split()
+        status, out, err = run(words[0], crawl, *words[1:])
+        assert status in (1, 2), command
+        assert f"{place}, which is missing; " in (out + err).replace("missing; affected", "missing; "), command
+        assert "import it from its new place into this directory" in out + err, command
+    do_import(tmp_path / "crawl", moved)
+    assert len(rows(tmp_path / "crawl", "url")) == PAGES
+    for command in LINKED:
+        words = command.replace("OUT", str(tmp_path / command.replace(" ", "-"))).split()
+        assert run(words[0], crawl, *words[1:])[0] == 0, command
+
+
+def test_an_archive_is_imported_as_it_grows(tmp_path: Path) -> None:
+    """Recorders append to their archives: each import reads what is there when it begins."""
+    pages = packed(one._replace(fields={"WARC-Record-ID": f"<urn:uuid:{one.url}>"}) for one in site(PAGES))
+    place = tmp_path / "z.warc.gz"
+    place.write_bytes(pages[:-100])
+    status, _, err = run("import", str(place), "-o", str(tmp_path / "crawl"))
+    assert (status, "ends early" in err) == (0, True)
+    place.write_bytes(pages)
+    assert run("verify", str(tmp_path / "crawl"), "--deep")[0] == 0
+    do_import(tmp_path / "crawl", place)
+    assert [url for (url,) in rows(tmp_path / "crawl", "url")] == [one.url for one in site(PAGES)]
+    assert run("verify", str(tmp_path / "crawl"), "--deep")[0] == 0
+    place.write_bytes(b"x" + pages)
+    assert run("verify", str(tmp_path / "crawl"), "--deep")[0] == 1

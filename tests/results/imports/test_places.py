@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,11 +16,23 @@ import pytest
 import gossamer
 from gossamer.model.errors import ConfigError
 from tests.commands import run
-from tests.results.imports.archives import HOST, packed, page, record, rows, site, write_wacz, write_warc
+from tests.results.imports.archives import (
+    HOST,
+    Stored,
+    do_import,
+    packed,
+    page,
+    record,
+    rows,
+    site,
+    write_wacz,
+    write_warc,
+)
 from tests.results.imports.test_records import ARC, arc
 from tests.stages.archive.bucket import KEYS, NAME, Bucket
 
 PAGES = 10
+WITHOUT_RIGHTS = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.getuid() == 0 else []
 NAMES = ["a.warc.gz", "deep/b.arc", "deep/c.wacz", "d.har"]
 
 
@@ -144,3 +159,59 @@ def test_a_store_that_fails_meanwhile_costs_one_line(
     done = gossamer.import_archives(f"{address}/", output=directory, settings=settings)
     assert done.status.captures == PAGES
     require_all(directory, tmp_path, linked=set())
+
+
+@pytest.mark.parametrize(
+    "name", ["broken.warc.gz", "empty.warc other.bin", "wrong.txt", "texts.wet", "broken.warc.gz --quiet"]
+)
+def test_archives_without_a_capture_end_with_a_status(tmp_path: Path, name: str) -> None:
+    (tmp_path / "broken.warc.gz").write_bytes(b"hello")
+    (tmp_path / "empty.warc").touch()
+    (tmp_path / "other.bin").write_bytes(b"other")
+    (tmp_path / "wrong.txt").write_text("a.warc.gz\n")
+    (tmp_path / "texts.wet").write_bytes(record(Stored(HOST, b"text", kind="conversion")))
+    words = [one if one.startswith("-") else str(tmp_path / one) for one in name.split()]
+    status, _, err = run("import", *words, "-o", str(tmp_path / "crawl"))
+    assert (status, err.count("\n")) == (3, 1)
+    write_warc(tmp_path / "a.warc.gz", site(2))
+    assert run("import", str(tmp_path / "a.warc.gz"), *words, "-o", str(tmp_path / "crawl"))[0] == 0
+
+
+def test_the_directory_is_not_imported_into_itself(tmp_path: Path) -> None:
+    directory = tmp_path / "crawl"
+    do_import(directory, write_warc(tmp_path / "a.warc.gz", site(2)), "--copy")
+    for source in (directory, directory / "warc"):
+        status, _, err = run("import", str(source), "-o", str(directory))
+        assert (status, err.count("\n")) == (2, 1)
+        assert "is of" in err
+
+
+def test_what_may_not_be_read_is_named(tmp_path: Path) -> None:
+    """Folders say it, too. The rights of root do not count in the process."""
+    write_warc(tmp_path / "a.warc.gz", site(2))
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    write_warc(locked / "b.warc.gz", site(4))
+    locked.chmod(0)
+    try:
+        for name, status in (("locked", 2), ("locked/b.warc.gz", 2), ("", 0)):
+            command = [*WITHOUT_RIGHTS, sys.executable, "-m", "gossamer", "import", str(tmp_path / name), "-o"]
+            done = subprocess.run(
+                [*command, str(tmp_path / "crawl")], capture_output=True, text=True, check=False, timeout=60
+            )
+            assert done.returncode == status
+            assert "cannot be read: Permission denied" in done.stderr
+    finally:
+        locked.chmod(0o700)
+
+
+def test_an_archive_that_vanishes_costs_one_line(tmp_path: Path) -> None:
+    write_warc(tmp_path / "a.warc.gz", site(4))
+    gone = write_warc(tmp_path / "b.warc.gz", site(PAGES)[4:])
+
+    def remove(_: object) -> None:
+        gone.unlink(missing_ok=True)
+
+    with pytest.raises(ConfigError, match=r"^an archive cannot be read: .*b\.warc\.gz.*; repeat the import"):
+        gossamer.import_archives(tmp_path, output=tmp_path / "crawl", on_progress=remove)
+    assert gossamer.import_archives(tmp_path, output=tmp_path / "crawl").status.captures == 4

@@ -68,6 +68,27 @@ def capture(tmp_path: Path, data: bytes) -> Capture:
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_byte_order_mark_costs_nothing(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    """As editors of Windows write it."""
+    found = captures_in(
+        write(tmp_path / "a.warc", pack(b"\xef\xbb\xbf" + record()) + pack(record("http://a.example/2")))
+    )
+    assert [one.url for one in found] == ["http://a.example/", "http://a.example/2"]
+    path = tmp_path / "a.warc"
+    for one in found:
+        data = path.read_bytes()[one.place.offset :][: one.place.length]
+        assert one.place.linkable == (gzip.decompress(data) if one.place.packing else data).startswith(b"WARC/")
+
+
+def test_a_dictionary_that_is_none_is_a_fault(tmp_path: Path) -> None:
+    data = zstandard.train_dictionary(4_096, [record(f"http://a.example/{at}") for at in range(2_000)]).as_bytes()[:99]
+    frame = b"\x5d\x2a\x4d\x18" + len(data).to_bytes(4, "little") + data + zstandard.compress(record())
+    (item,) = items_of(write(tmp_path / "a.warc.zst", frame))
+    assert isinstance(item, Refused)
+    assert "damaged dictionary" in item.reason
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_versions_in_lower_case(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     """As in a file that the tests of JWAT call valid. Readers that know upper case alone get a copy."""
     data = [record(f"http://a.example/{number}") for number in range(4)]

@@ -93,6 +93,8 @@ def test_lists_of_paths(tmp_path: Path) -> None:
     assert find_sources([str(beside)])[0].fault == ""
     with pytest.raises(ConfigError, match=f"{UNKNOWN}"):
         find_sources([str(write(tmp_path / "other", b"1.warc.gz\nsome text\n"))])
+    mistyped = find_sources([str(write(beside, b"\xef\xbb\xbf1.warc.gz\n2.warc.gz\n3.war.gz\n"))])
+    assert [source.fault[:14] for source in mistyped] == ["", "", "is not there"]
 
 
 def test_lists_of_packages(tmp_path: Path) -> None:
@@ -161,12 +163,15 @@ def test_packages_in_a_package(tmp_path: Path) -> None:
     (source,) = [one for one in find_sources([str(path)]) if one.name.endswith("two.wacz/archive/b.warc")]
     spills = Spills(tmp_path, "sha1")
     assert listed_pages(source, Room(spills), PageTexts(spills, 1_000))["http://a.example/2"].title == "Listed"
+    with pytest.raises(ConfigError, match="packed in an unusual way"):
+        find_sources([str(nested(tmp_path / "deflated.wacz", method=zipfile.ZIP_DEFLATED, one=one))])
     with pytest.raises(ConfigError, match="unpack it"):
         find_sources([str(nested(tmp_path / "zipped.wacz", method=zipfile.ZIP_STORED))])
 
 
 INDEX = "is an index (CDX); import the archives that it names"
-SAVED = "is a saved page, not an archive; `warcit` makes a WARC file of it"
+SAVED = "is a page, not an archive; download the archive again, or make one of saved pages with `warcit`"
+POINTER = "is a pointer of Git LFS; bring the archive with `git lfs pull`"
 MEGAWARC = "describes a megawarc; import its .megawarc.warc.gz"
 SESSION = "is a session of a proxy (Charles, mitmproxy); export it as HAR, and import that"
 
@@ -192,6 +197,9 @@ def tar() -> bytes:
         (b"a,b)/ 20140103030321 http://b.a/ text/html 200 X - - 1043 333 a.warc.gz\n", INDEX),
         (gzip.compress(b'a,b)/ 20140103030321 {"url": "http://b.a/", "filename": "a.warc.gz"}\n'), INDEX),
         (b"\xef\xbb\xbf<!DOCTYPE html> <html><!--\n Page saved with SingleFile \n url: http://a.example -->", SAVED),
+        (b"<!-- saved from url=(0017)http://a.example/ -->\n<html>", SAVED),
+        (b'<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>', SAVED),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", POINTER),
         (b"From: <Saved by Blink>\r\nMIME-Version: 1.0\r\n", SAVED),
         (b"\x04\x22\x4d\x18" + bytes(20), PACKED),
         (b"BZh91AY&SY", PACKED),
@@ -206,12 +214,20 @@ def test_other_files_are_named_with_what_to_do(tmp_path: Path, content: bytes, f
     assert [source.fault for source in find_sources([str(path), str(beside)])] == [fault, ""]
 
 
-@pytest.mark.parametrize(("name", "fault"), [("http://a.example/x.html", HTTRACK), ("raw/1_s.txt", FIDDLER)])
+@pytest.mark.parametrize(
+    ("name", "fault"), [("http://a.example/x.html", HTTRACK), ("raw/1_s.txt", FIDDLER), ("raw\\01_s.txt", FIDDLER)]
+)
 def test_packages_of_other_programs_are_named(tmp_path: Path, name: str, fault: str) -> None:
     with zipfile.ZipFile(tmp_path / "any.zip", "w") as file:
         file.writestr(name, "<p>")
     with pytest.raises(ConfigError, match=re.escape(fault)):
         find_sources([str(tmp_path / "any.zip")])
+
+
+@pytest.mark.parametrize("content", [b"<!DOCTYPE html><p>404", b"version https://git-lfs.github.com/spec/v1\n"])
+def test_what_was_downloaded_in_place_of_an_archive_is_named(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(ConfigError, match=r"is a p(age|ointer)"):
+        find_sources([str(write(tmp_path / "a.warc.gz", content))])
 
 
 def test_hostile_packages(tmp_path: Path) -> None:
@@ -350,6 +366,18 @@ def test_a_har_with_half_characters_and_redirects_without_headers(tmp_path: Path
     half, bare, own = captures_in(path)
     assert half.body.decode() == "half ?, whole \U0001f600, and \\ud83d"
     assert (bare.reply().header("location"), own.reply().header("location")) == ("/to", "/own")
+
+
+def test_a_har_whose_parts_are_null(tmp_path: Path) -> None:
+    empty = {"status": 200, "content": None, "headers": None, "redirectURL": None}
+    named = {"status": 200, "headers": [{"name": "Content-Type", "value": None}], "content": {"text": "<p>"}}
+    nothing, bare, other = items_of(
+        har(tmp_path / "a.har", *({**entry(), "response": response} for response in (None, empty, named)))
+    )
+    assert isinstance(nothing, Skipped)
+    assert isinstance(bare, Capture)
+    assert isinstance(other, Capture)
+    assert (bare.status, bare.body, other.body) == (200, b"", b"<p>")
 
 
 def test_a_large_har_is_read_by_pieces(tmp_path: Path) -> None:

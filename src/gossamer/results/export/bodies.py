@@ -32,6 +32,7 @@ from gossamer.results.export.source import RowSource
 from gossamer.results.export.work import ExportPiece
 from gossamer.stages.archive.chunks import Dechunked, is_chunked
 from gossamer.stages.archive.members import HEAD_BYTES_MAX, members_of, unpack_member
+from gossamer.stages.archive.segments import missing_warc
 from gossamer.world.inputs import part_of
 
 if TYPE_CHECKING:
@@ -404,7 +405,7 @@ class StoredRecords:
         except StoreError as error:
             raise ConfigError(f"{path} is not here, and the crawl's object store does not give it: {error}") from error
         if data is None:
-            raise ConfigError(f"{path} is not here, nor in an object store of the crawl; copy it there")
+            raise missing_warc(path)
         return data
 
 

@@ -17,7 +17,7 @@ from gossamer.results.export.work import ExportPiece
 from gossamer.stages.archive.members import HEAD_BYTES_MAX
 from gossamer.stages.archive.packages import LINK_SUFFIX, stored_archives
 from gossamer.stages.archive.schema import ITEM_PLACES, PAGES
-from gossamer.stages.archive.segments import warcs_in
+from gossamer.stages.archive.segments import missing_warc, warcs_in
 from gossamer.world.inputs import part_of
 
 MEMORY_BYTES = 256_000_000
@@ -135,6 +135,8 @@ def robots_of(warc_folder: Path, host: str, decode: Decode) -> Iterator[RobotsVe
 
 
 def _robots_in(path: Path, host: str, decode: Decode) -> Iterator[tuple[str, str, int, str]]:
+    if not path.exists():
+        raise missing_warc(path)
     """Yield time, address, status and text of each answer in one WARC file."""
     beginnings = tuple(f"{scheme}://{host}{end}" for scheme in ("http", "https", "ftp", "ftps") for end in ("/", ":"))
 

@@ -29,7 +29,7 @@ from gossamer.results.export.work import ExportFolder, ExportInputs, ExportOrder
 from gossamer.stages.archive.follower import make_parquet
 from gossamer.stages.archive.packages import LINK_SUFFIX, stored_archives
 from gossamer.stages.archive.schema import ITEMS
-from gossamer.stages.archive.segments import files_of, stem_of, table_of, warcs_in
+from gossamer.stages.archive.segments import files_of, missing_warc, stem_of, table_of, warcs_in
 from gossamer.state.journals import ManifestEntry, Phase
 
 OTHER_FORMATS = {
@@ -104,6 +104,9 @@ class ExportedCrawl:
 
     def require(self, tables: Sequence[str], *, warcs: bool) -> None:
         """Raise DamagedError where a file of these tables, or a WARC file where those are needed, is lost."""
+        gone = [path for path in warcs_in(self.directory / "warc") if path.is_symlink() and not path.exists()]
+        if gone and warcs:
+            raise missing_warc(gone[0])
         wanted = {str(self.directory / one) for one in tables} | ({str(self.directory / "warc")} if warcs else set())
         wanted |= {f"{table}-" for table in tables}
         require_none(

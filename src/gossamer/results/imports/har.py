@@ -31,7 +31,7 @@ _CODED = ("content-encoding", "transfer-encoding", "content-length")
 
 class _HarHeader(msgspec.Struct):
     name: str
-    value: str = ""
+    value: str | None = ""
 
 
 class _HarContent(msgspec.Struct, rename="camel"):
@@ -52,15 +52,15 @@ class _HarResponse(msgspec.Struct, rename="camel"):
     status: int = 0
     status_text: str | None = ""
     http_version: str | None = ""
-    headers: list[_HarHeader] = []
+    headers: list[_HarHeader] | None = None
     redirect_url: str | None = msgspec.field(default="", name="redirectURL")
-    content: _HarContent = msgspec.field(default_factory=_HarContent)
+    content: _HarContent | None = None
 
 
 @decodable
 class _HarEntry(msgspec.Struct, rename="camel"):
     request: _HarRequest
-    response: _HarResponse = msgspec.field(default_factory=_HarResponse)
+    response: _HarResponse | None = None
     started_date_time: str = ""
     ip: str | None = msgspec.field(default="", name="serverIPAddress")
 
@@ -101,9 +101,9 @@ def _decode(data: bytes) -> _HarEntry:
 
 
 def _capture(entry: _HarEntry, place: CapturePlace, folder: Path | None) -> Item:
-    response = entry.response
+    response = entry.response or _HarResponse()
     url = entry.request.url
-    content = response.content
+    content = response.content or _HarContent()
     text = content.text or ""
     status = response.status or (200 if text and response.headers else 0)  # Firefox has 0 for what it had cached.
     if scheme_of(url) not in SCHEMES or not 100 <= status <= 999:
@@ -142,17 +142,18 @@ def _capture(entry: _HarEntry, place: CapturePlace, folder: Path | None) -> Item
 def _headers(response: _HarResponse, *, is_text: bool, is_gzip: bool) -> tuple[tuple[str, str], ...]:
     """Return the headers, without those of HTTP/2 itself. The content is decoded, text even of its charset."""
     headers: list[tuple[str, str]] = []
-    names = {header.name.lower() for header in response.headers}
-    for header in response.headers:
+    named = response.headers or []
+    names = {header.name.lower() for header in named}
+    for header in named:
         name = header.name.lower()
-        for value in header.value.split("\n"):  # Browsers join Set-Cookie by line breaks.
+        for value in (header.value or "").split("\n"):  # Browsers join Set-Cookie by line breaks.
             if name in _CODED and not (name == _CODED[0] and is_gzip):
                 headers.append((f"X-Archive-Orig-{header.name}", value))
             elif name == "content-type":
                 headers.append((header.name, value.partition(";")[0] + "; charset=utf-8" if is_text else value))
             elif name and name[0] != ":":
                 headers.append((header.name, value.strip()))
-    if "content-type" not in names and response.content.mime_type:
+    if "content-type" not in names and response.content is not None and response.content.mime_type:
         headers.append(("Content-Type", response.content.mime_type))
     if "location" not in names and response.redirect_url:
         headers.append(("Location", response.redirect_url))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer.assembly.home import IMPORTS
 from gossamer.model.decodable import decodable
@@ -16,6 +17,7 @@ from gossamer.results.imports.capture import CapturePlace, Source
 from gossamer.results.imports.files import open_place
 from gossamer.stages.archive.options import ArchiveOptions
 from gossamer.stages.archive.packages import LINK_SUFFIX
+from gossamer.stages.archive.unpack import READ_BYTES
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import IMPORTED, under
 from gossamer.world.files import write_whole
@@ -116,35 +118,51 @@ def faults_of_links(directory: Path, *, deep: bool) -> Iterator[tuple[str, str]]
             continue
         if not path.exists():
             yield file.link, f"leads to {file.place}, which is missing"
-        elif path.stat().st_size != file.size:
-            yield file.link, f"leads to {file.place}, which had {file.size:,} bytes and has {path.stat().st_size:,}"
+        elif (size := path.stat().st_size) < file.size or (size > file.size and path.suffix == LINK_SUFFIX):
+            # What is appended to an archive outside of packages is no part of what was imported.
+            yield file.link, f"leads to {file.place}, which had {file.size:,} bytes and has {size:,}"
         elif deep and sha256_of(Source(0, file.link, str(path), file.size, ""), ArchiveOptions()) != file.sha256:
             yield file.link, f"leads to {file.place}, which is not what was imported (its SHA-256 differs)"
 
 
 def sha256_of(source: Source, store: ArchiveOptions) -> str:
-    """Return the SHA-256 of a file or object. About 0.7 s a GB."""
+    """Return the SHA-256 of the first `size` bytes of a file or object. About 0.7 s a GB."""
+    digest = hashlib.sha256()
+    left = source.size
     with open_place(source.place, store, source.size) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+        while data := file.read(min(left, READ_BYTES)):
+            digest.update(data)
+            left -= len(data)
+    return digest.hexdigest()
 
 
 def enter(directory: Path, table: ImportTable, source: Source, digest: str, *, copies: bool) -> None:
-    """Add an archive to a table, once, with a link in the folder of WARC files if records can be read in place."""
-    if any(file.sha256 == digest for file in table.files):
-        return
-    name = ""
+    """Add an archive to a table, once, with a link in the folder of WARC files if records can be read in place. A link
+    to one that is gone, or was cut, leads to its new place from then on.
+    """
     path = Path(source.place)
+    for at, known in enumerate(table.files):
+        if known.sha256 == digest:
+            link = directory / WARCS / known.link
+            if known.link and not (link.exists() and link.stat().st_size >= known.size) and path.is_file():
+                _link(link, path)
+                table.files[at] = replace(known, place=source.place)
+            return
+    name = ""
     if source.form == "warc" and not source.member and path.is_file() and not copies:
         stem = _UNSAFE.sub("_", path.name)[-NAME_CHARACTERS_MAX:]
         for suffix in (".zst", ".gz", ".warc", LINK_SUFFIX):
             stem = stem.removesuffix(suffix)
         suffix = LINK_SUFFIX if source.length >= 0 else _SUFFIXES.get(source.packing, ".warc")
         name = LINK.format(number=len(table.files), name=stem, suffix=suffix)
-        link = directory / WARCS / name
-        link.parent.mkdir(exist_ok=True)
-        link.unlink(missing_ok=True)  # A kill left it.
-        link.symlink_to(path.resolve())
+        _link(directory / WARCS / name, path)
     table.files.append(LinkedFile(source.place, source.size, digest, name))
+
+
+def _link(link: Path, path: Path) -> None:
+    link.parent.mkdir(exist_ok=True)
+    link.unlink(missing_ok=True)  # A kill left it.
+    link.symlink_to(path.resolve())
 
 
 class Progresses:

@@ -25,7 +25,9 @@ def captures_of(source: Source, room: Room, after: CapturePlace | None = None) -
         return
     try:
         with open_source(source, room) as file:
-            unpacked = Unpacked(file, file.seek(0, io.SEEK_END), source.packing)
+            size = file.seek(0, io.SEEK_END)
+            # What another program appends while it is read belongs to the next import.
+            unpacked = Unpacked(file, size if source.is_packaged else min(size, source.size), source.packing)
             if source.form == "har":
                 yield from captures_of_har(source, unpacked, after)
             else:

@@ -34,12 +34,13 @@ HTTRACK = "is a cache of HTTrack; `httrack2warc` makes a WARC file of the folder
 FIDDLER = "is a session of Fiddler; export it as HTTPArchive (HAR), and import that"
 ZIP = "holds no archive (archive/…), as a WACZ file does; if it holds other archives, unpack it and import the folder"
 NO_STORE = "is no address of a store (s3://, gs://, az://); download it, and import the file"
+PAGE = "is a page, not an archive; download the archive again, or make one of saved pages with `warcit`"
+POINTER = "is a pointer of Git LFS; bring the archive with `git lfs pull`"
 _FAULTS = {
     re.compile(rb"\x04\x22\x4d\x18|BZh|\xfd7zXZ\0|7z\xbc\xaf|Rar!|(?s:.{257})ustar"): PACKED,
     re.compile(rb" ?CDX |!meta |[^ \n]{1,9000} [0-9]{14} "): "is an index (CDX); import the archives that it names",
-    re.compile(rb"<!doctype html|<html|mime-version:|from: <saved by ", re.IGNORECASE): (
-        "is a saved page, not an archive; `warcit` makes a WARC file of it"
-    ),
+    re.compile(rb"<!doctype html|<html|<!-- saved|<\?xml|mime-version:|from: <saved by ", re.IGNORECASE): PAGE,
+    re.compile(rb"version https://git-lfs"): POINTER,
     re.compile(rb'\{[^\n]{0,9000}"header_fields": ?\{'): "describes a megawarc; import its .megawarc.warc.gz",
     re.compile(rb'\xac\xed\0\x05|\[\{"status":|[0-9]{1,12}:[0-9]{1,3}:[a-z_]{1,40};'): (
         "is a session of a proxy (Charles, mitmproxy); export it as HAR, and import that"
@@ -49,6 +50,7 @@ _FAULTS = {
 _SUFFIXES = (
     ".warc", ".warc.gz", ".warc.zst", ".warc.open", ".warc.gz.open", ".arc", ".arc.gz", ".wacz", ".har", ".har.gz",
 )  # fmt: skip
+_SESSION = re.compile(r"raw[/\\]0*1_s\.txt")
 _NAME = re.compile(r"\.(w?arc)(\.gz|\.zst)?(?:\.open)?\Z")
 _NO_OPTIONS = ArchiveOptions()
 _STORES = ("s3://", "gs://", "az://")
@@ -132,7 +134,8 @@ def _places(name: str, store: ArchiveOptions) -> dict[str, int]:
 def _paths(name: str) -> Iterator[str]:
     if os.path.isdir(name):  # noqa: PTH112 - a glob may be no path
         seen: set[str] = set()
-        for folder, folders, files in os.walk(name, followlinks=True):
+        locked: list[OSError] = []
+        for folder, folders, files in os.walk(name, onerror=locked.append, followlinks=True):
             if (real := os.path.realpath(folder)) in seen:  # By a link, perhaps one that leads into itself.
                 folders.clear()
                 continue
@@ -141,10 +144,20 @@ def _paths(name: str) -> Iterator[str]:
             yield from (
                 f"{folder}/{file}" for file in sorted(files) if file[0] != "." and file.lower().endswith(_SUFFIXES)
             )
-    elif os.path.exists(name):  # noqa: PTH110
+        yield from (str(error.filename) for error in locked)
+    elif _may_exist(name):
         yield name
     else:
         yield from (one for one in sorted(glob.glob(name, recursive=True)) if os.path.isfile(one))  # noqa: PTH113, PTH207
+
+
+def _may_exist(name: str) -> bool:
+    """Return whether a path leads to something, or its folder does not say it."""
+    try:
+        os.stat(name)  # noqa: PTH116
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    return True
 
 
 def _look_up(place: str, store: ArchiveOptions) -> list[Source]:
@@ -200,10 +213,10 @@ def _recognize(file: BinaryIO, source: Source) -> Source:
         return replace(source, form="arc", packing=packing)
     if begin.startswith(b"{") and b'"log"' in begin:
         return replace(source, form="har", packing=packing)
-    if begin and by_name is not None:
+    fault = next((fault for begins, fault in _FAULTS.items() if begins.match(begin)), UNKNOWN)
+    if begin and by_name is not None and fault not in (PAGE, POINTER):
         packed: dict[str, Packing] = {"": "", ".gz": "gzip", ".zst": "zstd"}
         return replace(source, form="arc" if by_name[1] == "arc" else "warc", packing=packed[by_name[2] or ""])
-    fault = next((fault for begins, fault in _FAULTS.items() if begins.match(begin)), UNKNOWN)
     return replace(source, fault=fault if begin else "is empty")
 
 
@@ -225,7 +238,9 @@ def _members(file: BinaryIO, source: Source) -> list[Source]:
                 found.append(replace(one, fault="is encrypted, damaged, or packed in an unusual way"))
         names = package.namelist()
     is_cache = any(name.startswith(("http://", "https://")) for name in names)
-    return found or [replace(source, fault=HTTRACK if is_cache else FIDDLER if "raw/1_s.txt" in names else ZIP)]
+    return found or [
+        replace(source, fault=HTTRACK if is_cache else FIDDLER if any(map(_SESSION.fullmatch, names)) else ZIP)
+    ]
 
 
 def _lines(place: str, size: int, store: ArchiveOptions) -> list[str]:
@@ -241,8 +256,8 @@ def _lines(place: str, size: int, store: ArchiveOptions) -> list[str]:
         with suppress(msgspec.MsgspecError):
             paths = [str(one.get("path")) for one in msgspec.json.decode(content, type=_Listing).resources]
             return [path for path in paths if path.partition("?")[0].endswith(_SUFFIXES)]
-    lines = [line.strip() for line in content.decode("utf-8", "replace").splitlines()]
+    lines = [line.strip() for line in content.decode("utf-8-sig", "replace").splitlines()]
     lines = [line for line in lines if line and line[0] != "#"]
     if lines and all(line.endswith((".wet.gz", ".wat.gz")) for line in lines):
         raise ConfigError(f"{place} lists WET or WAT files, which hold no pages; name the list of WARC files instead")
-    return lines if all(line.lower().endswith(_SUFFIXES) for line in lines) else []
+    return lines if sum(line.lower().endswith(_SUFFIXES) for line in lines) * 2 > len(lines) else []

@@ -88,7 +88,7 @@ class Verification:
             yield from integrity.view_losses(self._directory)
         if len(manifests) == len(every) and not config.state.checkpoint_uri:
             yield from self._find_orphans(manifests)
-        remedy = "put the archive back there, or import a sound copy with --copy into another directory"
+        remedy = "put it back, or import it from its new place into this directory"
         for name, what in faults_of_links(self._directory, deep=self._deep):
             yield self._damage(integrity.WARCS + name, "warc", what, "the archived responses of its pages", remedy)
         yield from self._search(config, every)

@@ -1,5 +1,6 @@
 """Foreign: the records of WARC and ARC files of any crawler, past those that are damaged."""
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -191,10 +192,13 @@ class RecordStream:
         return self._skip_blanks()
 
     def _skip_blanks(self) -> bool:
-        """Skip line breaks; return whether the member goes on behind them."""
-        while (begin := self._unpacked.peek(1)) in (b"\r", b"\n"):
+        """Skip line breaks, and a byte order mark before them; return whether the member goes on behind them."""
+        while (begin := self._unpacked.peek(1)) in (b"\r", b"\n", BOM_UTF8[:1]):
             data = self._unpacked.peek(BLANKS_AT_ONCE)
-            self._unpacked.take(len(data) - len(data.lstrip(b"\r\n")))
+            rest = data.removeprefix(BOM_UTF8).lstrip(b"\r\n")
+            if len(rest) == len(data):
+                break
+            self._unpacked.take(len(data) - len(rest))
         return begin != b""
 
     def _require_end(self, behind: bytes) -> None:

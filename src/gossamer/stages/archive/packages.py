@@ -53,8 +53,8 @@ def packed_files(package: zipfile.ZipFile, file: BinaryIO) -> list[PackedFile]:
         try:
             with open_package(part := part_of(file, nested.begin, nested.length)) as inner:
                 within = _locate(inner, part, lambda name: name.startswith(ARCHIVES))
-        except (zipfile.BadZipFile, ValueError):
-            found.append(nested._replace(begin=-1))
+        except (zipfile.BadZipFile, ValueError, OSError):
+            found.append(nested._replace(begin=-1, is_deflated=False))
             continue
         for one in within:
             begin = nested.begin + one.begin if one.begin >= 0 else -1

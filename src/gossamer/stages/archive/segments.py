@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from gossamer.model.errors import ConfigError
 from gossamer.model.paths import is_of_table, is_warc
 from gossamer.state.journals import Journal, Journals
 
@@ -72,6 +73,14 @@ class Segments:
         if self.journal is not None:
             self._journals.close(self.journal)
             self.journal = None
+
+
+def missing_warc(path: Path) -> ConfigError:
+    """Return the error that a WARC file is missing, or the archive to which an import linked it."""
+    if path.is_symlink():
+        remedy = "put it back, or import it from its new place into this directory"
+        return ConfigError(f"{path} leads to {path.readlink()}, which is missing; {remedy}")
+    return ConfigError(f"{path} is not here, nor in an object store of the crawl; copy it there")
 
 
 def remove_strays(journals: Journals, folder: str, suffix: str) -> None:

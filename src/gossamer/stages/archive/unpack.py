@@ -280,13 +280,14 @@ class Unpacked:
         if length > DICTIONARY_BYTES_MAX or not self._load(8 + length) or len(self._raw) < 8 + length:
             raise BrokenMemberError("has a dictionary that is cut, or too large")
         data = self._raw[8 : 8 + length]
-        if data.startswith(ZSTD):
-            try:
+        try:
+            if data.startswith(ZSTD):
                 size = zstandard.frame_content_size(data)
                 if not 0 <= size <= DICTIONARY_BYTES_MAX:
                     raise BrokenMemberError("has a dictionary of unknown size, or too large")
                 data = zstandard.ZstdDecompressor(max_window_size=WINDOW_BYTES_MAX).decompress(data)
-            except _ERRORS as error:
-                raise BrokenMemberError(f"has a damaged dictionary ({error})") from error
-        self._dictionary = zstandard.ZstdCompressionDict(data)
+            self._dictionary = zstandard.ZstdCompressionDict(data)
+            self._open()  # Only now it is read.
+        except _ERRORS as error:
+            raise BrokenMemberError(f"has a damaged dictionary ({error})") from error
         self._skip(8 + length)
