@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ import obstore
 import pytest
 
 from gossamer import Crawler
+from gossamer.api import restoring
 from gossamer.api.restoring import restore_of
 from gossamer.config import configure
 from gossamer.lab.simweb.options import SimwebOptions
@@ -219,6 +221,54 @@ def test_a_store_without_checkpoints_is_one_line(stored: Stored) -> None:
     status, out, err = commands.run("status", f"s3://{NAME}/nothing", *stored.sets)
     assert (status, out) == (2, "")
     assert f"there is no checkpoint at s3://{NAME}/nothing" in err
+
+
+@pytest.mark.parametrize(
+    ("uri", "line"),
+    [
+        (
+            "s3://wrong/crawls/two",
+            "cannot read the checkpoints at s3://wrong/crawls/two: The specified bucket does not",
+        ),
+        ("s3:/archive/crawls/two", "s3:/archive/crawls/two: a store is named as s3://BUCKET/PREFIX"),
+        ("S3://archive/crawls/two", "S3://archive/crawls/two: a store is named as s3://BUCKET/PREFIX"),
+    ],
+)
+def test_mistakes_in_a_uri_are_one_line(stored: Stored, uri: str, line: str) -> None:
+    status, out, err = commands.run("status", uri, *stored.sets)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert line in err
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "line"),
+    [
+        ("127.0.0.1:9", "AWS_ENDPOINT: 127.0.0.1:9 has no scheme; write https://127.0.0.1:9, or http://"),
+        ("http://127.0.0.1:9", "AWS_ENDPOINT: http:// needs allow_http"),
+    ],
+)
+def test_an_endpoint_that_cannot_be_used_is_one_line(
+    stored: Stored, endpoint: str, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT", endpoint)
+    status, _, err = commands.run("status", stored.uri)
+    assert (status, err.count("\n"), line in err) == (2, 1, True), err
+
+
+def test_a_store_that_does_not_answer_is_one_line(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(restoring, "ANSWER_S_MAX", 0.2)
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("AWS_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        status, _, err = commands.run("status", stored.uri)
+    assert (status, f"{stored.uri}: no answer within 0 s; check the endpoint" in err) == (2, True), err
+
+
+def test_a_folder_of_checkpoints_is_named_as_a_store(tmp_path: Path) -> None:
+    (tmp_path / "shard-0").mkdir()
+    (tmp_path / "shard-0/latest.json").touch()
+    status, _, err = commands.run("status", str(tmp_path))
+    assert (status, f"name it as {tmp_path.as_uri()}" in err) == (2, True), err
 
 
 def test_options_of_the_store_can_come_from_the_environment(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:

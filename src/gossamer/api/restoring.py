@@ -46,6 +46,8 @@ CLAIM = "claim"
 """File in a shard's state with the openings that its owner claimed, or was about to claim."""
 RETRY_S = 5.0
 LOOK_S = 0.25
+ANSWER_S_MAX = 20.0
+"""Longest wait of a command for the first object."""
 FIRST_S_MAX = 600.0
 """Longest wait of a starting shard for a store that does not answer."""
 
@@ -435,7 +437,14 @@ async def stored_config(uri: str, sets: Sequence[str]) -> Config:
     if uri.startswith("file:///") and not await asyncio.to_thread(Path(unquote(urlsplit(uri).path)).exists):
         raise _no_checkpoint(uri)  # To open a folder makes it.
     place = f"state.checkpoint_uri='{uri}'"
-    stored = await checkpoints_of(reopen_text("", "--set", sets=[*sets, place]), 0).place.read(FILE)
+    store = checkpoints_of(reopen_text("", "--set", sets=[*sets, place]), 0).place
+    try:
+        async with asyncio.timeout(ANSWER_S_MAX):
+            stored = await store.read(FILE)
+    except TimeoutError as error:
+        raise ConfigError(
+            f"{uri}: no answer within {ANSWER_S_MAX:.0f} s; check the endpoint and the network"
+        ) from error
     if stored is None:
         raise _no_checkpoint(uri)
     text = stored.decode("utf-8", "replace")

@@ -18,6 +18,8 @@ from gossamer.world.process import DirectoryLock
 ARCHIVES = (".wacz", ".warc", ".warc.gz", ".arc", ".arc.gz", ".har")
 CRAWLS_MAX = 1_000
 """Crawls in a directory from which the first is named."""
+SHARD = "shard-0"
+"""Folder that a store of checkpoints has."""
 OWN = frozenset(("epochs", "items", "links", "logs", "lost+found", "machines", "pages", "state", "warc", "web"))
 """Directories that a crawl's directory may hold before it has its `crawl.toml`: of a crawl that ended early, of what
 commands put there, and of a volume.
@@ -33,8 +35,11 @@ def require_crawl(directory: Path) -> None:
     """Raise ConfigError when there is no crawl in a directory."""
     if uri := uri_of(directory):
         raise ConfigError(
-            f"{uri} is not read here: gossamer restore {shell_word(uri)} -o DIR brings the crawl to a directory"
+            f"{uri} is a store, and the command takes a directory: gossamer restore {shell_word(uri)} -o DIR makes it"
         )
+    if (directory / SHARD / "latest.json").exists():
+        uri = directory.resolve().as_uri()
+        raise ConfigError(f"{directory} holds checkpoints, as a store: name it as {uri}")
     if not (directory.exists() or holds_crawl(directory.parent)):
         raise ConfigError(f"no directory {directory}; name the one that gossamer crawl -o made")
     if holds_crawl(directory):

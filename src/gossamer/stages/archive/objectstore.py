@@ -31,6 +31,7 @@ PARTS_MAX = 9_000
 PARTS_AT_ONCE = 2
 READ_BYTES = 1 << 20
 ERROR_CHARACTERS_MAX = 300
+_ENDPOINTS = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
 NO_CREDENTIALS = "169.254.169.254"
 """Where clouds give credentials to their own machines: requested when there are no others."""
 _CLIENT_KEYS = frozenset({
@@ -99,9 +100,12 @@ class ObjectStore:
     async def read(self, name: str) -> bytes | None:
         """Return a small object, or None if there is none. Raises StoreError."""
         async with self._request():
-            with suppress(FileNotFoundError):
+            try:
                 result = await obstore.get_async(self._store, name)
                 return bytes(await result.bytes_async())
+            except FileNotFoundError as error:
+                if "NoSuchBucket" in str(error):
+                    raise
         return None
 
     async def write(self, name: str, data: bytes) -> None:
@@ -272,8 +276,14 @@ def _open_store(options: ArchiveOptions) -> Any:
                 "or into the file that archive.store_secrets_file names"
             )
     may_http = any(key.lower().endswith("allow_http") for key in (*given, *os.environ))
-    if not may_http and any(key.endswith("endpoint") and text.startswith("http://") for key, text in given.items()):
-        raise ConfigError('archive.store_options: an endpoint of http:// needs allow_http = "true"')
+    named = {name: os.environ[name] for name in _ENDPOINTS if name in os.environ}
+    for key, text in ({key: text for key, text in given.items() if key.endswith("endpoint")} or named).items():
+        if not text.startswith(("http://", "https://")):
+            raise ConfigError(f"{key}: {text} has no scheme; write https://{text}, or http://")
+        if text.startswith("http://") and not may_http:
+            raise ConfigError(
+                f'{key}: http:// needs allow_http = "true" in archive.store_options, or AWS_ALLOW_HTTP=true'
+            )
     if url.startswith("file://") and not url.startswith("file:///"):
         raise ConfigError(f"archive.store: {url} has no absolute path; write file:///PATH, with three slashes")
     given |= _secrets(options.store_secrets_file)
@@ -322,7 +332,11 @@ def _store_errors() -> Iterator[None]:
 def _store_error(error: Exception) -> StoreError:
     text = _one_line(error)
     if NO_CREDENTIALS in text:
-        return StoreError("no credentials: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY are not set", lasting=True)
+        return StoreError(
+            "no credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (of Google, GOOGLE_APPLICATION_CREDENTIALS) are "
+            "not set",
+            lasting=True,
+        )
     refused = isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError)
     return StoreError(text, lasting=isinstance(error, FileNotFoundError), refused=refused)
 
