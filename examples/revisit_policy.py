@@ -4,6 +4,8 @@ gossamer crawl https://docs.example.org/ --contact you@example.org --mode contin
     --set revisit.policy=revisit_policy.py:ByRoot
 """
 
+from math import sqrt
+
 from gossamer.model.standing import Habits
 
 DAY_S = 86_400.0
@@ -15,7 +17,7 @@ class ByRoot:
     priced = True
 
     def rate(self, habits: Habits, price: float) -> float:
-        return habits.importance * habits.change_rate**0.5 / price
+        return habits.importance * sqrt(habits.change_rate) / price
 
 
 class HalfOrDouble:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import pickle
 from pathlib import Path
@@ -126,6 +127,33 @@ def test_attributes_of_a_crawler(name: str, told: str, tmp_path: Path) -> None:
     with pytest.raises(AttributeError) as caught:
         getattr(gossamer.Crawler(HERE, output=tmp_path / "crawl", allow_private=True), name)
     assert told in str(caught.value)
+
+
+FORMS = """
+async def awaited(crawl): await crawl
+async def context(crawl):
+    async with crawl: pass
+async def loop(crawl):
+    async for page in crawl: pass
+async def plain_context(crawl):
+    with crawl: pass
+async def plain_loop(crawl):
+    for page in crawl: pass
+"""
+
+
+def test_the_other_form_of_a_loop_is_named(tmp_path: Path) -> None:
+    forms: dict[str, Any] = {}
+    exec(FORMS, forms)  # A type checker would refuse some of them.
+    for kind, wrong in (
+        (gossamer.crawl, ("awaited", "context", "loop", "plain_context")),
+        (gossamer.Crawler, ("awaited", "plain_context", "plain_loop")),
+    ):
+        for name in wrong:
+            crawl = kind(HERE, output=tmp_path / "crawl", allow_private=True)
+            with pytest.raises(TypeError, match=r"async with gossamer\.Crawler\(\.\.\.\) as crawler") as caught:
+                asyncio.run(forms[name](crawl))
+            assert "gossamer.crawl(...)" in str(caught.value), name
 
 
 @pytest.mark.parametrize(

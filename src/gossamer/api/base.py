@@ -53,7 +53,7 @@ class BaseCrawler(SuggestsAttributes, ABC):
         """Whether the iterator has reported the end."""
 
     @abstractmethod
-    def status(self, *, detail: bool = False) -> dict[str, object]:
+    def status(self, *, detail: bool = False) -> dict[str, Any]:
         """Return counts, rates and state."""
 
     @abstractmethod
@@ -65,7 +65,14 @@ class BaseCrawler(SuggestsAttributes, ABC):
         return await self._asking.ask(request)
 
     def __iter__(self) -> NoReturn:
-        raise TypeError("a Crawler is read by `async for` in `async with`; for a plain `for` use gossamer.crawl(...)")
+        raise TypeError(
+            "a Crawler runs in `async with gossamer.Crawler(...) as crawler`, and `async for page in crawler` reads "
+            "it; a plain `for` reads gossamer.crawl(...)"
+        )
+
+    __await__ = __iter__
+    __enter__ = __iter__
+    __exit__ = __iter__  # Looked up before the other is called.
 
     def on_note(self, callback: Callable[[str], None]) -> None:
         """Have `callback` called with sentences for people. Exceptions that it raises are logged."""

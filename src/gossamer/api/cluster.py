@@ -132,7 +132,7 @@ class ClusterCrawler(BaseCrawler):
         """Prepare to continue a crawl. Raises ConfigError: `directory` holds no crawl, or a command works on it."""
         return cls((), output=directory, config=config, resuming=True, **options)
 
-    def status(self, *, detail: bool = False) -> dict[str, object]:
+    def status(self, *, detail: bool = False) -> dict[str, Any]:
         """Return counts, rates and state; `shards` has those of each shard, `detail` adds rates over time."""
         return {**self._status, "course": self._course.rates()} if detail else self._status
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 
 from gossamer.api.base import BaseCrawler, already_there, config_for
 from gossamer.api.callbacks import Callbacks, MentionReceiver
@@ -168,7 +168,7 @@ class Crawler(BaseCrawler):
                 self._progress.show()
             await shard.close()
 
-    def status(self, *, detail: bool = False) -> dict[str, object]:
+    def status(self, *, detail: bool = False) -> dict[str, Any]:
         """Return counts, rates and state: cheap several times a second; with `detail` (hosts, rates) once."""
         if self._shard is None:
             return self._last_status

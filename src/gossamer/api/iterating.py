@@ -127,12 +127,21 @@ class Crawl(Tables):
         state = self.status()
         return f"<Crawl {self.directory}: {state['state']}, {state.get('pages', 0)} pages>"
 
-    def status(self) -> dict[str, object]:
+    def status(self) -> dict[str, Any]:
         """Return counts, rates and state, also after the loop."""
         return self.crawler.status()
 
     def __aiter__(self) -> NoReturn:
-        raise TypeError("gossamer.crawl is read by `for`; for `async for` use `async with gossamer.Crawler(...)`")
+        raise TypeError(
+            "gossamer.crawl is read by `for page in gossamer.crawl(...)`; a coroutine uses `async with "
+            "gossamer.Crawler(...) as crawler`, and `async for page in crawler` in it"
+        )
+
+    __await__ = __aiter__
+    __aenter__ = __aiter__
+    __aexit__ = __aiter__  # Looked up before the other is called.
+    __enter__ = __aiter__
+    __exit__ = __aiter__
 
     def __iter__(self) -> Iterator[CrawledPage]:
         """Crawl, and yield each page after its commit. A second Ctrl-C does not wait for requests under way.

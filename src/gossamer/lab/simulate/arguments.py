@@ -29,10 +29,8 @@ Values = dict[str, object]
 def options_of(
     preset: str = "", values: Mapping[str, object] | None = None, sets: Iterable[str] = ()
 ) -> SimulateOptions:
-    """Return the options of a simulation: those of a preset, overridden by `values` and then `sets`.
-
-    Raises:
-        ConfigError: one line that names the error and the fix.
+    """Return the options of a simulation: those of a preset, overridden by `values` and then `sets`. Raises
+    ConfigError: one line that names the error and the fix.
     """
     given = _put_together(values or {}, sets)
     if preset and preset not in PRESETS:

@@ -293,10 +293,8 @@ class PolicyResult(Watched, frozen=True):
 
 
 def compare_policies(options: RevisitsOptions, *, chosen: bool) -> Iterator[PolicyResult]:
-    """Watch the same pages by each policy in turn, or by the one that is chosen. About 250 µs a visit.
-
-    Raises:
-        ConfigError: there is no such policy.
+    """Watch the same pages by each policy in turn, or by the one that is chosen. About 250 µs a visit. Raises
+    ConfigError: there is no such policy.
     """
     name = options.revisit.policy
     policies: Mapping[str, RevisitPolicy] = (

@@ -85,10 +85,8 @@ class RequestLog:
 
 
 def read_log(path: Path) -> list[Logged]:
-    """Return all requests in the order in which they ended. A last line cut off by a kill is left out.
-
-    Raises:
-        ValueError: the file is no request log.
+    """Return all requests in the order in which they ended. A last line cut off by a kill is left out. Raises
+    ValueError: the file is no request log.
     """
     data = path.read_bytes()
     if data and not data.startswith(HEADER):

@@ -55,11 +55,7 @@ class SimwebProcess:
             self._temporary.cleanup()
 
     def start(self) -> None:
-        """Start it and wait until it answers.
-
-        Raises:
-            RuntimeError: it did not come up; the message holds what it said.
-        """
+        """Start it and wait until it answers. Raises RuntimeError: it did not come up; the message has its output."""
         self.directory.mkdir(parents=True, exist_ok=True)
         options = msgspec.json.encode(self._options).decode()
         command = [sys.executable, "-m", "gossamer.lab.simweb", "--options", options, "--until-stdin-closes"]
@@ -134,10 +130,8 @@ class SimwebProcess:
 
 @contextmanager
 def serve_again(file: Path) -> Iterator[None]:
-    """Serve the web whose options a file holds, at the addresses and the port that it had.
-
-    Raises:
-        ConfigError: the port is taken, or the file is damaged.
+    """Serve the web whose options a file holds, at the addresses and the port that it had. Raises ConfigError: the port
+    is taken, or the file is damaged.
     """
     try:
         options = convert(SimwebOptions, json.loads(file.read_bytes()))

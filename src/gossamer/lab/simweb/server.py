@@ -127,10 +127,8 @@ class Served(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def serving(options: SimwebOptions, log: Path | None = None) -> AsyncIterator[Served]:
-    """Serve a web in the running loop while the context lasts, with its DNS answerer.
-
-    Raises:
-        OSError: the port is taken, or the system allows too few open files.
+    """Serve a web in the running loop while the context lasts, with its DNS answerer. Raises OSError: the port is
+    taken, or the system allows too few open files.
     """
     loop = asyncio.get_running_loop()
     with ExitStack() as stack:

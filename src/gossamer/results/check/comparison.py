@@ -72,10 +72,8 @@ class SiteCheck(msgspec.Struct, frozen=True):
 
 
 def read_baseline(path: Path) -> frozenset[FaultName]:
-    """Return the names of the faults in a CSV file of a check.
-
-    Raises:
-        ConfigError: it cannot be read, or is no such file.
+    """Return the names of the faults in a CSV file of a check. Raises ConfigError: it cannot be read, or is no such
+    file.
     """
     remedy = "name a CSV file of gossamer check, such as check/faults.csv"
     try:

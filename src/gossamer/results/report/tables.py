@@ -108,10 +108,8 @@ def open_tables(
     unfinished: Path | None = None,
 ) -> Iterator[ReportTables | None]:
     """Open a crawl's tables, with those files of `unfinished` that are not finished by now; None when there are none,
-    of pages where those are wanted. Data that does not fit in memory goes to a temporary folder.
-
-    Raises:
-        DamagedError: a file of a table is damaged; the line names it.
+    of pages where those are wanted. Data that does not fit in memory goes to a temporary folder. Raises DamagedError: a
+    file of a table is damaged; the line names it.
     """
     pages, links, epochs = (
         _files(directory, unfinished, table) if table in wanted else [] for table in ("pages", "links", "epochs")
