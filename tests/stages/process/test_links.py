@@ -78,6 +78,31 @@ ODDITIES = {
         [],
     ),
     "not to fetch, either": ("<a href='data:,x'>f</a><a href=about:blank>g</a>", []),
+    # internetarchive/heritrix3 ExtractorHTML (on*, data-href); htmx, Unpoly; rows of tables and buttons of Wix.
+    "rows that lead on": (
+        "<tr data-href='/row'><td>x</td></tr><li class=k data-href=\"x?a=1&amp;b\">",
+        ["https://example.org/row", D + "x?a=1&b"],
+    ),
+    "htmx": (
+        "<div hx-get='/p2' hx-trigger=revealed></div><button class='b' data-hx-get=\"more\">",
+        ["https://example.org/p2", D + "more"],
+    ),
+    "clicks": (
+        (
+            "<td onclick=\"window.location='/x'\"><b></b><button onclick='location.href=&quot;y&quot;; return false'>"
+            "<a onclick=\"window.open('z.html', 'w')\" href='#'>n</a><p onclick='f(\"no\")'>"
+        ),
+        [URL, "https://example.org/x", D + "y", D + "z.html"],
+    ),
+    "clicks that lead nowhere": (
+        (
+            "<link data-href=a.css rel=x><style data-href='b.css'></style><div data-href='#x'>"
+            "<div data-href='{{ url }}'>"
+            "<a data-href='javascript:f()'>n</a><b onclick=\"window.open('https://s.example/?u=' + location)\">"
+            "<!-- <p data-href='no'> --><script>'<p data-href=\"no\">'</script><template><p data-href='no'></template>"
+        ),
+        [],
+    ),
     "not an address": ("<a href='http://'>n</a><a href='https://[::1'>n</a>", []),
     "host made ASCII": ("<a href='https://BÜCHER.example/ä?ö'>n</a>", ["https://xn--bcher-kva.example/%C3%A4?%C3%B6"]),
     "other scheme": ("<a href='ftp://ftp.example/x'>n</a>", ["ftp://ftp.example/x"]),
@@ -119,7 +144,8 @@ def test_elements_without_content_hide_no_links_where_a_page_is_xml(options: Pro
 def test_every_link_type(options: ProcessOptions) -> None:
     found = findings(
         "<head><link rel='NEXT nofollow' href=n><link rel=previous href=p><link rel='alternate stylesheet' href=no>"
-        "<link rel=alternate href=alt><link rel='canonical next' href=c><link rel=icon href=no><link rel=next>"
+        "<link rel=alternate href=alt><link rel=amphtml href=amp>"
+        "<link rel='canonical next' href=c><link rel=icon href=no><link rel=next>"
         "<link rel='Search' href=find><link rel=search type=application/opensearchdescription+xml href=no>"
         "<link rel='license' type='text/html; charset=utf-8' href=law><link rel='index up' href=all>"
         # HTML5 Boilerplate #1895 and fess #786: sitemaps; `feed` is of microformats and of the first drafts of HTML5.
@@ -132,6 +158,7 @@ def test_every_link_type(options: ProcessOptions) -> None:
         ("n", "next", ""),
         ("p", "prev", ""),
         ("alt", "alternate", ""),
+        ("amp", "alternate", ""),
         ("c", "canonical", ""),
         ("c", "next", ""),
         ("find", "related", ""),

@@ -12,7 +12,8 @@ from gossamer.model.visits import first_values, lower_names
 from gossamer.stages.process.charset import python_codec
 from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, Markup, document_of
 from gossamer.stages.process.options import ProcessOptions, TypedModule
-from gossamer.stages.process.scan import Element
+from gossamer.stages.process.scan import Element, automaton, reference_free
+from gossamer.stages.process.walk import ElementWalk
 from gossamer.url.join import Joiner, join, location_of
 
 AT_ONCE = 1_000
@@ -77,7 +78,7 @@ class _Joined(dict[str, str | None]):
 
 _RELATIONS = {
     "next": "next", "prev": "prev", "previous": "prev", "alternate": "alternate", "canonical": "canonical",
-    "hub": HUB, "self": SELF,
+    "amphtml": "alternate", "hub": HUB, "self": SELF,
 }  # fmt: skip
 _RELATED = frozenset((
     "appendix", "author", "chapter", "contents", "copyright", "first", "glossary", "help", "index", "last", "license",
@@ -105,10 +106,19 @@ BARE_BYTES_MAX = 8_192
 _SHOWN = frozenset(("anchor", "area", "frame", "iframe", "meta_refresh"))
 _WRITTEN = r"""[ \t\r\n]*+(?:"([^"<>\s]{1,2000}+)"|'([^'<>\s]{1,2000}+)')"""
 _SCRIPT_LEADS = re.compile(
-    r"\blocation(?:(?:\.href)?[ \t\r\n]*+=|\.(?:replace|assign)[ \t]*+\()" + _WRITTEN + r"[ \t]*+"
-    r"(?=[;)}<\"'\r\n]|\Z|\+[ \t]*+(?:window\.|document\.)?location\.(?:search|hash))"
+    r"\b(?:location(?:(?:\.href)?[ \t\r\n]*+=|\.(?:replace|assign)[ \t]*+\()|window\.open\()" + _WRITTEN + r"[ \t]*+"
+    r"(?=[,;)}<\"'\r\n]|\Z|\+[ \t]*+(?:window\.|document\.)?location\.(?:search|hash))"
 )
 """Matches where a script leads to an address that is written there, which may be followed by the query of this one."""
+_ON_CLICK = (b"onclick=", b"-href=", b"hx-get=")
+_CLICKED = automaton(
+    r"(?i)<(?:a|article|button|div|h[1-6]|i|img|li|option|p|section|span|t[dhr])[\t\n\f\r /][^<>]*?"
+    r"(?:(onclick)|data-href|up-href|hx-get)[\t\n\f\r ]*=[\t\n\f\r ]*(?:\"([^\"<>]*)\"|'([^'<>]*)')"
+).finditer
+"""Finds elements that lead on where they are clicked or scroll into view: of htmx, Unpoly, Wix, and by scripts."""
+_LEADS = ("onclick", "data-href", "up-href", "hx-get", "data-hx-get")
+_LOADED = frozenset(("link", "style", "script", "use"))
+_WALK = ElementWalk(())
 _LINK_VALUE = re.compile(r"[\s,]*+<([^>]*+)>")
 _LINK_PARAMETER = re.compile(r"\s*+;\s*+([^\s=;,\"]*+)\s*+(?:=\s*+(?:\"((?:[^\"\\]|\\.)*)\"|([^\s;,\"]*)))?")
 
@@ -147,6 +157,8 @@ class LinkExtractor(TypedModule):
                         links.add(link_type, href, attributes.get("alt") or "", attributes.get("rel") or "")
                 if len(some) == AT_ONCE:
                     yield
+            for href in _clicked(part.utf8()):
+                links.add("anchor", href)
             findings.links.extend(links.take())
         if page.body_bytes <= BARE_BYTES_MAX and _SHOWN.isdisjoint(one.link_type for one in findings.links):
             leads = _SCRIPT_LEADS.search(document.characters())
@@ -390,6 +402,25 @@ def base_href(elements: Iterable[Element]) -> str | None:
         if tag == "base" and "href" in attributes:
             return attributes["href"] or ""
     return None
+
+
+def _clicked(body: bytes) -> Iterator[str]:
+    """Yield the addresses of other elements than anchors that lead on, as written."""
+    for step in _WALK.over(body) if any(name in body for name in _ON_CLICK) else ():
+        if step.name:
+            found = step.attributes if step.name not in _LOADED else {}
+            some = [(name == "onclick", found[name]) for name in _LEADS if name in found]
+        else:
+            spans = _CLICKED(body, step.start, step.end)
+            some = [
+                (bool(one[1]), reference_free((one[2] or one[3] or b"").decode("utf-8", "replace"))) for one in spans
+            ]
+        for is_script, href in some:
+            if is_script:
+                lead = _SCRIPT_LEADS.search(href)
+                href = "" if lead is None else lead[1] or lead[2]
+            if href.strip() and href[0] != "#" and "{" not in href:
+                yield href
 
 
 def _addresses_in(tag: str, attributes: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
