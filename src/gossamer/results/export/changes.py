@@ -135,9 +135,9 @@ def robots_of(warc_folder: Path, host: str, decode: Decode) -> Iterator[RobotsVe
 
 
 def _robots_in(path: Path, host: str, decode: Decode) -> Iterator[tuple[str, str, int, str]]:
+    """Yield time, address, status and text of each answer in one WARC file."""
     if not path.exists():
         raise missing_warc(path)
-    """Yield time, address, status and text of each answer in one WARC file."""
     beginnings = tuple(f"{scheme}://{host}{end}" for scheme in ("http", "https", "ftp", "ftps") for end in ("/", ":"))
 
     def is_one(record: WarcRecord) -> bool:

@@ -97,11 +97,11 @@ class Inline:
             return f"<sup>{raised}</sup>" if _EXPONENT.fullmatch(raised) else raised
         if name == "q":
             return f'"{self.text(element.children, marks)}"'
-        return self.text(element.children, marks)
+        return combine(self._pieces(element.children, marks), "a")
 
     def _link(self, element: Element, marks: frozenset[str]) -> str:
         href = element.attributes.get("href", "").strip()
-        text = self.text(element.children, marks | {"a"})
+        text = combine(self._pieces(element.children, marks | {"a"}), "a")
         plain = text.strip(" \\\n")
         if plain.strip("[]\\ ").lower() in _PERMALINKS and "headerlink" in element.rest + " headerlink" * (
             not plain or href[:1] == "#"
@@ -185,9 +185,9 @@ class _Mark:
 class _InlineText:
     """Pieces of text one after another, with at most one space between words, and white space outside of marks."""
 
-    def __init__(self) -> None:
+    def __init__(self, last: str) -> None:
         self._tokens: list[str | _Mark] = []
-        self._last = ""
+        self._last = last
         self._space = ""
         """White space after the last text, which marks that close come before."""
         self._waiting: list[str] = []
@@ -253,9 +253,11 @@ class _InlineText:
         return "".join(marks) + self._space
 
 
-def combine(pieces: Iterable[str | Marked]) -> str:
-    """Return pieces as one text; neighbours with the same mark become one."""
-    line = _InlineText()
+def combine(pieces: Iterable[str | Marked], last: str = "") -> str:
+    """Return pieces as one text; neighbours with the same mark become one. `last` is the character before: a space at
+    the beginning of an element within a line divides words.
+    """
+    line = _InlineText(last)
     for piece in pieces:
         line.add(piece)
     return line.text()
