@@ -13,7 +13,7 @@ import pytest
 
 from gossamer.results.export.database import read_notes
 from gossamer.results.export.export import Exported
-from gossamer.stages.archive.schema import ITEM_PLACES, LINKS, PAGES
+from gossamer.stages.archive.schema import ITEM_PLACES, LINKS, PAGES, TABLES
 from tests.results.export.test_views import as_text, latest, rows
 
 Exporting = Callable[..., Exported]
@@ -69,8 +69,10 @@ def test_views_answer_what_is_asked_most(crawled: Path, exporting: Exporting, tm
     assert dict(ask("SELECT key, links FROM inlinks")) == Counter(row["to_key"] for row in links)
 
 
-def test_every_column_has_its_comment(crawled: Path, exporting: Exporting, tmp_path: Path) -> None:
-    known = read_notes().columns
+def test_tables_and_columns_have_their_comments(crawled: Path, exporting: Exporting, tmp_path: Path) -> None:
+    notes = read_notes()
+    known = notes.columns
+    assert {*notes.tables} == {*TABLES, "items"}
     assert list(known["pages"]) == PAGES.names
     assert list(known["links"]) == LINKS.names
     assert list(known["items"]) == ["url", *ITEM_PLACES]
@@ -80,7 +82,10 @@ def test_every_column_has_its_comment(crawled: Path, exporting: Exporting, tmp_p
         "SELECT column_name, comment FROM duckdb_columns() WHERE table_name = 'links'"
     )
     assert dict(said) == known["links"]
+    said = opened("duckdb", tmp_path / "duck")("SELECT table_name, comment FROM duckdb_tables()")
+    assert {name: notes.comment(name) for name, _ in said} == dict(said)
     (made,) = opened("sqlite", tmp_path / "lite")("SELECT sql FROM sqlite_master WHERE name = 'links'")
+    assert made[0].splitlines()[0].endswith(f" -- {notes.tables['links']}")
     assert [line.partition(" -- ")[2] for line in made[0].splitlines()[1:-1]] == list(known["links"].values())
 
 

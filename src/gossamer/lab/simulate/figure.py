@@ -45,8 +45,8 @@ def as_svg(result: Simulated) -> str:
         courses = [(name, _points(result, field)) for name, field in fields]
         drawn += f'<g transform="translate(0 {nth * svg.HEIGHT})">{svg.lines(courses, end_s, labels, unit)}</g>'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {svg.WIDE} {svg.HEIGHT * len(PANELS)}" '
-        f'class="panels" role="img" aria-label="Rates, hosts, URLs and load over time"><style>{STYLE}</style>{drawn}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {svg.WIDE} {svg.HEIGHT * len(PANELS)}" class="panels" '
+        f'role="img" aria-label="Rates, hosts, URLs and load over time"><style>{STYLE}</style>{drawn}</svg>'
     )
 
 

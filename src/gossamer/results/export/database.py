@@ -41,14 +41,16 @@ class View(msgspec.Struct, frozen=True):
 
 @decodable
 class DatabaseNotes(msgspec.Struct, frozen=True):
-    """Comments of columns by table, and views by name."""
+    """Comments of tables and of their columns, and views by name."""
 
+    tables: dict[str, str]
     columns: dict[str, dict[str, str]]
     views: dict[str, View]
 
-    def comment(self, table: str, column: str) -> str:
-        """Return the comment of a column; empty for one that a module added."""
-        return self.columns.get("items" if table.startswith(ITEMS) else table, {}).get(column, "")
+    def comment(self, table: str, column: str | None = None) -> str:
+        """Return the comment of a column, or of the table; empty for one that a module added."""
+        kind = "items" if table.startswith(ITEMS) else table
+        return self.tables.get(kind, "") if column is None else self.columns.get(kind, {}).get(column, "")
 
 
 def read_notes() -> DatabaseNotes:
@@ -187,6 +189,7 @@ class DuckDatabase:
         self._database.register("rows", _plain_schema(schema).empty_table())
         self.run(f"CREATE TABLE {name} AS FROM rows")
         self._database.unregister("rows")
+        self.run(f"COMMENT ON TABLE {name} IS {literal(comments.comment(table))}")
         for column in schema.names:
             if says := comments.comment(table, column):
                 self.run(f"COMMENT ON COLUMN {name}.{quote(column)} IS {literal(says)}")
@@ -232,7 +235,7 @@ class SqliteDatabase:
             + (f" -- {remark}" if remark else "")
             for field, remark in zip(fields, says, strict=True)
         ]
-        self.run("\n".join([f"CREATE TABLE {_name(table)} (", *lines, ")"]))
+        self.run("\n".join([f"CREATE TABLE {_name(table)} ( -- {comments.comment(table)}", *lines, ")"]))
 
     def append(self, table: str, batches: Sequence[pa.RecordBatch]) -> None:
         for batch in batches:

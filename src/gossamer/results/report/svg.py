@@ -52,7 +52,7 @@ def area(
 
 
 def lines(courses: Sequence[Course], last: float, labels: Sequence[Label], unit: str) -> str:
-    """Draw several courses from 0 to `last`, wide and in a frame of the caller's: line and name of the nth are `inkN`."""
+    """Draw several courses from 0 to `last`, wide; the caller frames them. Line and name of the nth are `inkN`."""
     top = _round_up(max((y for _, points in courses for _, y in points), default=0.0))
     parts = [*_value_axis(top, unit, WIDE), *_place_axis([(x / last, label) for x, label in labels], WIDE)]
     for nth, (name, points) in enumerate(courses):
@@ -68,11 +68,10 @@ def key(place: int, kind: str, text: str) -> str:
 
 def band(kind: str, begin: float, end: float, title: str = "", width: int = WIDE) -> str:
     """Return a rectangle of full height between two shares of the axis; `title` is shown under the pointer."""
-    inner = _inner(width)
-    return (
-        f'<rect class="{kind}" x="{_LEFT + inner * begin:.1f}" y="{_TOP}" width="{max(1.0, inner * (end - begin)):.1f}" '
-        f'height="{_INNER_HEIGHT}">{f"<title>{escape(title)}</title>" if title else ""}</rect>'
-    )
+    x = _LEFT + _inner(width) * begin
+    wide = max(1.0, _inner(width) * (end - begin))
+    shown = f"<title>{escape(title)}</title>" if title else ""
+    return f'<rect class="{kind}" x="{x:.1f}" y="{_TOP}" width="{wide:.1f}" height="{_INNER_HEIGHT}">{shown}</rect>'
 
 
 def columns(bars: Sequence[tuple[str, float, str]], unit: str) -> str:
