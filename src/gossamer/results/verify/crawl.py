@@ -167,29 +167,17 @@ class Verification:
             yield self._damage(name, "contacts", what, affects, remedy, found[0])
 
     def _contents(self, manifests: Manifests, folder: Path) -> Iterator[Damage]:
+        """Check the whole content of files, and that the index has the pages of the tables that are sound."""
         records = file_checks.places_in(folder)
         sound: list[Path] = []
-        named = _names_in(manifests)
-        for home, manifest in manifests:
-            for entry, path in _files(home, manifest):
+        for name, path, entry in self._held(manifests):
+            if entry is not None:
                 self.looked.files += 1
                 self.looked.bytes += entry.length
-                faults = list(self._faults_of(path, entry, records))
-                if entry.name.startswith("pages/") and not faults:
-                    sound.append(path)
-                for fault in faults:
-                    yield self._of_fault(entry.name, fault)
-        tables = table_names(self._directory)
-        for path in (path for table in tables for path in files_of(self._directory, table)):
-            name = str(path.relative_to(self._directory))
-            if name not in named:  # Of a shard whose state is gone.
-                faults = list(file_checks.faults_of_table(path, None))
-                yield from (self._of_fault(name, fault) for fault in faults)
-                if name.startswith("pages/") and not faults:
-                    sound.append(path)
-        for path in self._unnamed_warcs(named):
-            faults = list(file_checks.faults_of_warc(path, None, records))
-            yield from (self._of_fault(integrity.WARCS + path.name, fault) for fault in faults)
+            faults = list(self._faults_of(name, path, entry, records))
+            yield from (self._of_fault(name, fault) for fault in faults)
+            if name.startswith("pages/") and not faults:
+                sound.append(path)
         index = self._directory / INDEX
         if not self.looked.running:
             yield from (self._of_fault(INDEX, fault) for fault in file_checks.faults_of_index_lines(index, records))
@@ -197,11 +185,25 @@ class Verification:
         for fault in file_checks.faults_of_places(index, sound, folder):
             yield self._of_fault(str(fault.path.relative_to(self._directory)), fault)
 
-    def _faults_of(self, path: Path, entry: ManifestEntry, records: TableFiles) -> Iterator[file_checks.FileFault]:
-        name = entry.name
+    def _held(self, manifests: Manifests) -> Iterator[tuple[str, Path, ManifestEntry | None]]:
+        """Yield the files that manifests name, then those that none names: of a shard whose state is gone."""
+        for home, manifest in manifests:
+            yield from ((entry.name, path, entry) for entry, path in _files(home, manifest))
+        named = _names_in(manifests)
+        tables = [path for table in table_names(self._directory) for path in files_of(self._directory, table)]
+        for path in (*tables, *self._unnamed_warcs(named)):
+            name = str(path.relative_to(self._directory))
+            if name not in named:
+                yield name, path, None
+
+    def _faults_of(
+        self, name: str, path: Path, entry: ManifestEntry | None, records: TableFiles
+    ) -> Iterator[file_checks.FileFault]:
         with suppress(FileNotFoundError):  # In a running crawl the file may have been removed meanwhile.
             if name.startswith(integrity.WARCS):
                 yield from file_checks.faults_of_warc(path, entry, records)
+            elif entry is None:  # Logs are named by a manifest.
+                yield from file_checks.faults_of_table(path, None)
             elif name.startswith((integrity.TABLE_LOGS, integrity.SEARCH_LOGS)):
                 yield from file_checks.faults_of_log(path, entry)
             elif name.endswith(".parquet"):
