@@ -15,9 +15,12 @@ from gossamer.world.clock import WallClock
 
 if TYPE_CHECKING:
     from gossamer.results.check.comparison import FaultName, SiteCheck
+    from gossamer.results.export.faults import SiteFault
 
 SHOWN_MAX = 20
 """Faults of one kind that the terminal shows at most."""
+PAGES_MAX = 3
+"""Pages of one fault that the terminal shows at most."""
 CAUSES_MAX = 10
 """Causes that the terminal shows at most."""
 Html = Annotated[Path | None, Option("--html", metavar="FILE", help="Write the faults to an HTML file.")]
@@ -114,20 +117,23 @@ def lines_of(check: SiteCheck, records: Path, level: Level) -> list[str]:
         found = [one for one in check.faults if one.kind == kind and check.state(one) != "accepted"]
         if found and rule.severity in ("warning", "notice"):
             lesser.append(f"  {rule.heading}: {count(len(found))} ({rule.severity})")
-            continue
-        if found:
+        elif found:
             lines += ["", f"{rule.heading}: {count(len(found))}"]
-        for one in found[:SHOWN_MAX]:
-            is_new = "  new" if check.state(one) == "new" else ""
-            lines.append(f"  {harmless(one.url)}{f'  {harmless(one.detail)}' if one.detail else ''}{is_new}")
-            lines += [f"      {harmless(url)}" for url in one.pages[:3]]
-            if len(one.pages) > 3:
-                lines.append(f"      and {count(len(one.pages) - 3)} more")
-        if len(found) > SHOWN_MAX:
-            lines.append(f"  and {count(len(found) - SHOWN_MAX)} more; {harmless(records)} lists all")
+            lines += [line for one in found[:SHOWN_MAX] for line in _fault_lines(one, check)]
+            lines += _left(len(found) - SHOWN_MAX, "  ", f"; {harmless(records)} lists all")
     if lesser:
         lines += ["", f"Also, listed in {harmless(records)}:", *lesser]
     return [*lines, "", *_last_lines(check, level)]
+
+
+def _fault_lines(fault: SiteFault, check: SiteCheck) -> list[str]:
+    parts = [harmless(fault.url), harmless(fault.detail), "new" if check.state(fault) == "new" else ""]
+    pages = [f"      {harmless(url)}" for url in fault.pages[:PAGES_MAX]]
+    return ["  " + "  ".join(filter(None, parts)), *pages, *_left(len(fault.pages) - PAGES_MAX, "      ")]
+
+
+def _left(left: int, indent: str, where: str = "") -> list[str]:
+    return [f"{indent}and {count(left)} more{where}"] if left > 0 else []
 
 
 def _last_lines(check: SiteCheck, level: Level) -> list[str]:

@@ -407,6 +407,14 @@ def _settle(waiting: Waiting, number: object) -> None:
         over.set_result(None)
 
 
+def _fault_of(refused: ValidationError) -> types.ErrorData | None:
+    """Return what is wrong with a line that is no message; None: it is empty."""
+    kind, line = (refused.errors()[0][name] for name in ("type", "input"))
+    if kind == "json_invalid":
+        return _NO_JSON if line.strip() else None
+    return _LONG_REQUEST if line == _TOO_LONG else _NO_REQUEST
+
+
 async def _pass_on(
     reader: AsyncIterable[SessionMessage | Exception],
     into: ObjectSendStream[SessionMessage | Exception],
@@ -419,11 +427,8 @@ async def _pass_on(
     async with into:
         async for message in reader:
             if isinstance(message, ValidationError):
-                kind, line = (message.errors()[0][name] for name in ("type", "input"))
-                if kind == "json_invalid" and not line.strip():
-                    continue
-                error = _NO_JSON if kind == "json_invalid" else _LONG_REQUEST if line == _TOO_LONG else _NO_REQUEST
-                await answer(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=None, error=error)))
+                if (error := _fault_of(message)) is not None:
+                    await answer(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=None, error=error)))
                 continue
             one = message.message if isinstance(message, SessionMessage) else None
             if isinstance(one, types.JSONRPCRequest):

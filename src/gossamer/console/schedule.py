@@ -58,19 +58,23 @@ def read_schedule(text: str) -> CrawlSchedule:
         weekdays = [number for word in days for number in _weekdays(word)]
         if days and all(_weekdays(word) for word in days):
             return CrawlSchedule(tuple(weekdays), 0, at)
-    meant = FORMS
-    if cron := _CRON.fullmatch(" ".join(words)):
+    raise RefusedError(f"{text!r} is no schedule; write {_meant(words)}")
+
+
+def _meant(words: list[str]) -> str:
+    """Return the schedule that was probably meant by one of cron or by a word, else all forms."""
+    written = " ".join(words)
+    if cron := _CRON.fullmatch(written):
         minute, hour, day = cron.groups()
         names = [WEEKDAYS[int(day) - 1]] if day.isdigit() else [name for name in WEEKDAYS if name.startswith(day)]
-        meant = f"'every {names[0].capitalize() if names else 'day'} at {hour}:{minute:0>2}'"
-    elif plain := _PLAIN.get("".join(words).removeprefix("@")):
-        meant = f"{plain!r}"
-    elif words[-1:] and words[-1] in _ZONES:
+        return f"'every {names[0].capitalize() if names else 'day'} at {hour}:{minute:0>2}'"
+    if plain := _PLAIN.get("".join(words).removeprefix("@")):
+        return f"{plain!r}"
+    if words[-1:] and words[-1] in _ZONES:
         zone = words[-1].upper()
-        meant = f"the time without {zone}: it is of the server's time zone, which `zone` of the list names"
-    elif _OFTEN.fullmatch(" ".join(words)):
-        meant = f'{FORMS}; a crawl with crawl.mode = "continuous" fetches changed pages more often than daily'
-    raise RefusedError(f"{text!r} is no schedule; write {meant}")
+        return f"the time without {zone}: it is of the server's time zone, which `zone` of the list names"
+    often = '; a crawl with crawl.mode = "continuous" fetches changed pages more often than daily'
+    return FORMS + (often if _OFTEN.fullmatch(written) else "")
 
 
 def _time_of(word: str) -> time | None:

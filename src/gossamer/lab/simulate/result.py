@@ -137,19 +137,15 @@ def intervals(samples: Sequence[Sample], options: SimulateOptions) -> list[Inter
         cpu = (after.cpu_s - before.cpu_s) / span_s / cpu_per_s
         network = (after.wire_bytes - before.wire_bytes) / span_s / bytes_per_s
         full = (after.full_s - before.full_s) / span_s
-        limit: Limit
-        if cpu >= BUSY_SHARE:
-            limit = "cpu"
-        elif network >= BUSY_SHARE:
-            limit = "network"
-        elif full >= FULL_SHARE:
-            limit = "concurrency"
-        elif after.hosts_active < most_hosts / 2:
-            limit = "hosts"
-        elif after.hosts_benched >= bench_hosts and after.hosts_active > 1.1 * after.hosts_benched:
-            limit = "workbench"
-        else:
-            limit = "politeness"
+        limits: dict[Limit, bool] = {
+            "cpu": cpu >= BUSY_SHARE,
+            "network": network >= BUSY_SHARE,
+            "concurrency": full >= FULL_SHARE,
+            "hosts": after.hosts_active < most_hosts / 2,
+            "workbench": after.hosts_benched >= bench_hosts and after.hosts_active > 1.1 * after.hosts_benched,
+            "politeness": True,
+        }
+        limit = next(name for name, is_reached in limits.items() if is_reached)
         rate = (after.pages - before.pages) / span_s
         slots = (after.used_s - before.used_s) / span_s
         found.append(Interval(before.at_s, after.at_s, rate, min(cpu, 1.0), min(network, 1.0), slots, limit))

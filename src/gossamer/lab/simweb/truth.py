@@ -217,8 +217,7 @@ class _Walk:
         if mark.link_type == EMBED and self._limits.embeds:
             # Part of its page, and no click.
             if depth < self._queued.get(target, (depth + 1, 0))[0] and self._in_scope(target):
-                self._queued[target] = (depth, 0)
-                heapq.heappush(self._heap, (depth, 0, target))
+                self._queue((depth, 0), target)
             return
         if mark.nofollow or mark.link_type not in FOLLOWED or not target.startswith("http://"):
             if target.startswith("https://") and mark.optional:
@@ -242,8 +241,11 @@ class _Walk:
         if mark.optional or way[1] > self._limits.hops_max:
             self._walked.optional.add(target)
         elif self._limits.depth_max is None or way[0] <= self._limits.depth_max:
-            self._queued[target] = way
-            heapq.heappush(self._heap, (*way, target))
+            self._queue(way, target)
+
+    def _queue(self, way: tuple[int, int], url: str) -> None:
+        self._queued[url] = way
+        heapq.heappush(self._heap, (*way, url))
 
     def _widen(self, name: str) -> None:
         host = self._web.host(name)
