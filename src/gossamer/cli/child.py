@@ -153,25 +153,25 @@ def run_guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
             return AGAIN
         says = reason(error, directory)
         note_end(directory / "state", "failed", says)
-        if isinstance(error, errors.DamagedError):
-            complain(says)
-            return Exit.FAILED
-        if isinstance(error, errors.CrawlFailedError):
-            if isinstance(error, errors.ComponentFailedError):
-                api.log_crash(error, directory)
-            complain(f"{says}; the state is saved, gossamer resume {shell_word(job.directory)} continues")
-            return Exit.FAILED
-        if isinstance(error, OSError) and error.errno in NO_ROOM:
-            command = f"gossamer resume {shell_word(directory)}" if holds_crawl(directory) else "the same command"
-            complain(f"{says}, then {command} continues")
-            return Exit.FAILED
-        api.log_crash(error, directory)
-        saved = "nothing was saved; the same command begins again"
-        if holds_crawl(directory):
-            more = "logs/critical.log says more"
-            saved = f"the state is saved, {more}, gossamer resume {shell_word(directory)} continues"
-        complain(f"{says}; {saved}")
+        complain(says + _then(error, directory))
         return Exit.FAILED
+
+
+def _then(error: BaseException, directory: Path) -> str:
+    """Return how to go on after an error that ended the crawl. One that is a defect is logged."""
+    if isinstance(error, errors.DamagedError):
+        return ""
+    resume = f"gossamer resume {shell_word(directory)} continues"
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        return f", then {resume if holds_crawl(directory) else 'the same command continues'}"
+    is_outside = isinstance(error, errors.CrawlFailedError)
+    if not is_outside or isinstance(error, errors.ComponentFailedError):
+        api.log_crash(error, directory)
+    if is_outside:
+        return f"; the state is saved, {resume}"
+    if holds_crawl(directory):
+        return f"; the state is saved, logs/critical.log says more, {resume}"
+    return "; nothing was saved; the same command begins again"
 
 
 def reason(error: BaseException, directory: Path) -> str:

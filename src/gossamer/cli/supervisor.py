@@ -253,6 +253,24 @@ class Patience(NamedTuple):
     """Signals that ask; the next one kills."""
 
 
+class ChildEnd(NamedTuple):
+    """How a child ended."""
+
+    status: int
+    """Its return code."""
+    overran: bool
+    """We killed it for a stage that took too long."""
+    was_silent: bool
+    """We killed it because it did not answer a signal."""
+
+    @property
+    def how(self) -> str:
+        """The end of a sentence about it."""
+        if self.was_silent:
+            return "did not answer the signal and was ended"
+        return "hung in a page and was ended" if self.overran else slots.death(self.status)
+
+
 class Supervisor:
     """Runs a child until it ends by its own choice, and starts it again after any other end.
 
@@ -289,47 +307,47 @@ class Supervisor:
         committed = self._slots.progress()
         with self._forwarding():
             while True:
-                status, overran, was_silent = self._one_life(restarts)
-                if component := self._slots.loading():
-                    self._say(_import_failure_line(component, status, by_us=was_silent))
-                    return Exit.INTERRUPTED if was_silent else Exit.REFUSED
-                if status in CHOSEN:
-                    return status
-                if overran or -status in slots.CONTENT_DEATHS:
-                    self._slots.accuse()
-                starts_again = status == AGAIN or self._slots.held()
-                while self._slots.held() and not self._signals:  # A command that dies holds nothing.
-                    time.sleep(self._patience.watch_s)
-                how = "hung in a page and was ended" if overran else slots.death(status)
-                if was_silent:
-                    self._say(_silence_line(self._slots.page()))
-                    how = "did not answer the signal and was ended"
-                if self._signals or -status in FORWARDED:
-                    self._slots.end("stopped", f"stopped by a signal; the crawl's process {how}")
-                    return Exit.INTERRUPTED
-                if status == AGAIN:
-                    restarts += 1
+                end = self._one_life(restarts)
+                if (last := self._last_of(end)) is not None:
+                    return last
+                restarts += 1
+                if end.status == AGAIN:
                     continue
-                if self._slots.stopping() and not starts_again:
-                    self._slots.end("stopped", f"the crawl's process {how} while it stopped")
-                    self._say(
-                        f"the crawl's process {slots.death(status)} while it stopped; a resume continues the crawl"
-                    )
-                    return Exit.INTERRUPTED
                 reached = self._slots.progress()
                 fruitless = 1 if reached > committed else fruitless + 1
                 committed = max(committed, reached)
                 if fruitless > self._patience.restarts_max:
                     kept = "its state is saved" if reached else "it has committed nothing"
-                    says = f"the crawl's process {how}, for the {fruitless}th time without progress"
+                    says = f"the crawl's process {end.how}, for the {fruitless}th time without progress"
                     self._slots.end("failed", says)
-                    self._say(f"{says}; {kept}{_cause(status, by_us=overran)}")
+                    self._say(f"{says}; {kept}{_cause(end.status, by_us=end.overran)}")
                     return Exit.FAILED
-                restarts += 1
-                self._say(f"the crawl's process {how}; it continues from its last commit")
+                self._say(f"the crawl's process {end.how}; it continues from its last commit")
 
-    def _one_life(self, restarts: int) -> tuple[int, bool, bool]:
-        """Return the child's return code, and whether we killed it for a stage that overran or a signal it ignored."""
+    def _last_of(self, end: ChildEnd) -> int | None:
+        """Return the exit status after a child that is not started again; None: it is. Waits for a command at work."""
+        if component := self._slots.loading():
+            self._say(_import_failure_line(component, end.status, by_us=end.was_silent))
+            return Exit.INTERRUPTED if end.was_silent else Exit.REFUSED
+        if end.status in CHOSEN:
+            return end.status
+        if end.overran or -end.status in slots.CONTENT_DEATHS:
+            self._slots.accuse()
+        starts_again = end.status == AGAIN or self._slots.held()
+        while self._slots.held() and not self._signals:  # A command that dies holds nothing.
+            time.sleep(self._patience.watch_s)
+        if end.was_silent:
+            self._say(_silence_line(self._slots.page()))
+        if self._signals or -end.status in FORWARDED:
+            self._slots.end("stopped", f"stopped by a signal; the crawl's process {end.how}")
+            return Exit.INTERRUPTED
+        if starts_again or not self._slots.stopping():
+            return None
+        self._slots.end("stopped", f"the crawl's process {end.how} while it stopped")
+        self._say(f"the crawl's process {slots.death(end.status)} while it stopped; a resume continues the crawl")
+        return Exit.INTERRUPTED
+
+    def _one_life(self, restarts: int) -> ChildEnd:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
         try:
             child = self._child = self._start(restarts)
@@ -359,7 +377,8 @@ class Supervisor:
                     if overran or was_silent:
                         child.kill()
                 else:
-                    return status, overran and status == -signal.SIGKILL, was_silent and status == -signal.SIGKILL
+                    by_us = status == -signal.SIGKILL
+                    return ChildEnd(status, overran and by_us, was_silent and by_us)
         finally:
             if child.poll() is None:  # We are ending by an exception: no child outlives its supervisor.
                 child.kill()
