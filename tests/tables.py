@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from gossamer.lab.simulate.options import SimulateOptions
-from gossamer.lab.simweb.behaviors.declared import BEHAVIORS
+from gossamer.lab.simweb.behaviors import BEHAVIORS
 from gossamer.options import DeclaredKey, Section, keys_of
 from tests.ports import PORTS, members_of, types_of
 

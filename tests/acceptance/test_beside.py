@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.lab.simweb.behaviors.declared import BEHAVIORS
+from gossamer.lab.simweb.behaviors import BEHAVIORS
 from gossamer.lab.simweb.conformance import showcase
 from tests.ring.beside import LAG_S_P99_MAX, PACE_MIN, PAGES, Beside, beside, beside_web
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from gossamer.lab.simweb.behaviors.declared import BEHAVIORS
+from gossamer.lab.simweb.behaviors import BEHAVIORS
 
 pytestmark = [
     pytest.mark.acceptance,

@@ -9,10 +9,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import Literal
 
-from gossamer.model.content_types import content_type
 from gossamer.model.pages import Findings, Page
 from gossamer.model.usage import content_signal, content_usage
-from gossamer.model.visits import http_date, max_age_s
+from gossamer.model.visits import content_type, http_date, max_age_s
 from gossamer.ports import ProcessingModule
 from gossamer.results.imports.capture import Room, Source
 from gossamer.results.imports.har import captures_of_har

@@ -10,7 +10,7 @@ from time import perf_counter
 
 from gossamer import Crawler
 from gossamer.config import configure
-from gossamer.lab.simweb.behaviors.declared import PAGED
+from gossamer.lab.simweb.behaviors import PAGED
 from gossamer.lab.simweb.hosts import WebHost
 from gossamer.lab.simweb.judge import Promise
 from gossamer.lab.simweb.options import SimwebOptions

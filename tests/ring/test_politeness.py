@@ -11,7 +11,7 @@ from statistics import median
 
 import pytest
 
-from gossamer.lab.simweb.behaviors.declared import ROBOTS
+from gossamer.lab.simweb.behaviors import ROBOTS
 from gossamer.lab.simweb.judge import Promise, judge
 from gossamer.lab.simweb.log import Logged
 from gossamer.lab.simweb.options import SimwebOptions

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.lab.simweb.behaviors.declared import ROBOTS
+from gossamer.lab.simweb.behaviors import ROBOTS
 from gossamer.lab.simweb.behaviors.traps import KINDS
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from gossamer.lab.simweb.__main__ import main
-from gossamer.lab.simweb.behaviors.declared import BEHAVIORS
+from gossamer.lab.simweb.behaviors import BEHAVIORS
 from gossamer.lab.simweb.conformance import Row, conformance, showcase, table
 from gossamer.lab.simweb.log import Logged, RequestLog
 from gossamer.lab.simweb.options import SimwebOptions

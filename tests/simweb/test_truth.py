@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from gossamer.lab.simweb.behaviors import BEHAVIORS, TRAPS
 from gossamer.lab.simweb.behaviors.bodies import EMBEDDED_FILES
-from gossamer.lab.simweb.behaviors.declared import BEHAVIORS, TRAPS
 from gossamer.lab.simweb.behaviors.traps import GOOD_PAGES, KINDS
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess

@@ -16,7 +16,7 @@ import uvicorn
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from gossamer.console.counts import ConsoleCounts
+from gossamer.console.operations import ConsoleCounts
 from gossamer.world.loop import LoopShare
 
 IDLE_S_MAX = 15

@@ -9,10 +9,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from gossamer.console import events, exports, pages
-from gossamer.console.counts import ConsoleCounts
 from gossamer.console.directory import CrawlHandle
 from gossamer.console.events import EventFeed
-from gossamer.console.operations import NEVER_KEPT, Method, Operation, answer, result_of
+from gossamer.console.operations import NEVER_KEPT, ConsoleCounts, Method, Operation, answer, result_of
 from gossamer.console.service import Service
 from gossamer.console.views import Configuration, HistoryOf, ItemsOf, Query, Views
 from gossamer.model import verbs

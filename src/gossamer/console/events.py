@@ -15,9 +15,8 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from gossamer.console.connections import CLOSING
-from gossamer.console.counts import ConsoleCounts
 from gossamer.console.directory import CrawlHandle
-from gossamer.console.operations import error
+from gossamer.console.operations import ConsoleCounts, error
 from gossamer.model.health import health_of
 from gossamer.model.status import detail_pause_s, read_status
 from gossamer.world.clock import WallClock

@@ -18,8 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from gossamer.config.sections import ConsoleOptions
-from gossamer.console.counts import ConsoleCounts
-from gossamer.console.operations import STATUSES
+from gossamer.console.operations import STATUSES, ConsoleCounts
 from gossamer.console.pages import HOST
 from gossamer.console.server import serve_app
 from gossamer.console.service import Service

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gossamer.config.sections import ConsoleOptions
 from gossamer.console.connections import IDLE_S_MAX, Connections, ConsoleConnection
-from gossamer.console.counts import ConsoleCounts
+from gossamer.console.operations import ConsoleCounts
 from gossamer.console.service import Service
 from gossamer.model.errors import ConfigError
 

@@ -6,9 +6,8 @@ from typing import Self
 
 import msgspec
 
-from gossamer.console.counts import ConsoleCounts
 from gossamer.console.events import Streams
-from gossamer.console.operations import UnderWay
+from gossamer.console.operations import ConsoleCounts, UnderWay
 from gossamer.results.isolated.reads import Reads
 from gossamer.results.isolated.searches import Searches
 from gossamer.world.loop import LoopShare

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gossamer.model.content_types import content_type
-from gossamer.model.visits import first_values
+from gossamer.model.visits import content_type, first_values
 from gossamer.stages.fetch import headers
 from gossamer.stages.fetch.headers import Head, parse_head
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from gossamer.lab.simweb.behaviors.declared import BEHAVIORS, Behavior
+from gossamer.lab.simweb.behaviors import BEHAVIORS, Behavior
 from gossamer.lab.simweb.behaviors.links import PRIVATE_PATHS
 from gossamer.lab.simweb.behaviors.traps import SPENT_MAX, kind_of
 from gossamer.lab.simweb.hosts import WebHost, populate

@@ -6,7 +6,7 @@ from ipaddress import IPv4Address
 import msgspec
 import xxhash
 
-from gossamer.lab.simweb.behaviors.declared import PAGED, ROBOTS, RULED, SHARES, TRAPS
+from gossamer.lab.simweb.behaviors import PAGED, ROBOTS, RULED, SHARES, TRAPS
 from gossamer.lab.simweb.options import SimwebOptions
 
 

@@ -3,7 +3,7 @@
 from ipaddress import IPv4Address, IPv4Network
 from typing import Annotated, Literal, Self, TypeVar
 
-from gossamer.lab.simweb.behaviors.declared import SHARES
+from gossamer.lab.simweb.behaviors import SHARES
 from gossamer.options import Key, Section, convert
 
 Preset = Literal["small", "medium", "large"]

@@ -8,8 +8,7 @@ from statistics import NormalDist
 import msgspec
 
 from gossamer.lab.simweb import robots
-from gossamer.lab.simweb.behaviors import bodies, links, replies, traps
-from gossamer.lab.simweb.behaviors.declared import ROBOTS
+from gossamer.lab.simweb.behaviors import ROBOTS, bodies, links, replies, traps
 from gossamer.lab.simweb.hosts import WebHost, lot, populate, refusing_address
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.pages import Changing, PageMaker, path_of

@@ -22,12 +22,11 @@ from msgspec.structs import replace
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.model import visits
-from gossamer.model.content_types import content_type
 from gossamer.model.errors import ConfigError, DamagedError, StoreError
 from gossamer.model.extras import require
 from gossamer.model.pages import Page
 from gossamer.model.paths import is_file_name
-from gossamer.model.visits import Reply
+from gossamer.model.visits import Reply, content_type
 from gossamer.results.export.source import RowSource
 from gossamer.results.export.work import ExportPiece
 from gossamer.stages.archive.chunks import Dechunked, is_chunked

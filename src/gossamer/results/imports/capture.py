@@ -4,9 +4,8 @@ from typing import Literal
 
 import msgspec
 
-from gossamer.model.content_types import content_type
 from gossamer.model.pages import Original
-from gossamer.model.visits import LargeBody, Reply
+from gossamer.model.visits import LargeBody, Reply, content_type
 from gossamer.stages.archive.options import ArchiveOptions
 from gossamer.stages.archive.unpack import Packing
 from gossamer.stages.fetch.bodies import read_as

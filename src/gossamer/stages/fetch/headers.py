@@ -4,8 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gossamer.model.content_types import content_type
-from gossamer.model.visits import HeaderFields, lower_names
+from gossamer.model.visits import HeaderFields, content_type, lower_names
 
 _STATUS_LINE = re.compile(rb"HTTP/(\d(?:\.\d)?)[ \t]++(\d{3})(?:[ \t]++([^\r\n]*+))?\r?\n?\Z")
 

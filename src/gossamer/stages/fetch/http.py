@@ -10,9 +10,8 @@ import msgspec
 import pycurl
 from msgspec.structs import replace
 
-from gossamer.model.content_types import content_type
 from gossamer.model.errors import ConfigError
-from gossamer.model.visits import Failure, Reply, Request
+from gossamer.model.visits import Failure, Reply, Request, content_type
 from gossamer.stages.fetch.bodies import BodyMemory, read_as
 from gossamer.stages.fetch.certificates import ca_file, check_trusted
 from gossamer.stages.fetch.connections import End
