@@ -141,7 +141,7 @@ def test_a_page_counts_for_the_address_from_which_redirects_led_to_it(
         counted: dict[str, str] = {}
         redirects: list[str] = []
         monkeypatch.setattr(
-            ring.traps, "note_page", lambda url, *given: counted.update({url.text: given[-1].text}) or None
+            ring.traps, "note_page", lambda url, *given: counted.update({url.text: given[-2].text}) or None
         )
         monkeypatch.setattr(ring.traps, "count_redirect", lambda url: redirects.append(url.text))
         ring.crawl(ROOT)

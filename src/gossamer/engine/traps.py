@@ -72,7 +72,12 @@ class Trapping(VisitMiddleware):
         sketch = None if copy else lambda: self._sketcher(body, row.charset, url.text)
         year = datetime.fromtimestamp(row.fetched_at, UTC).year
         trap = self.traps.note_page(
-            url, sketch, year, lambda: self._sketcher(body, row.charset, hosts_named(url, body)), requested
+            url,
+            sketch,
+            year,
+            lambda: self._sketcher(body, row.charset, hosts_named(url, body)),
+            requested,
+            row.referrer,
         )
         if trap is not None:
             self._counters.note(f"{trap.says()}; `gossamer release DIR '{trap.name}'` lets it go on")

@@ -80,7 +80,8 @@ class Crawl:
             self.sketched += 1
             return sketch_of(words)
 
-        trap = self.traps.note_page(url, sketch, YEAR, asked=self._requested.get(path))
+        referrer = self._paths[path].referrer if path in self._paths else ""
+        trap = self.traps.note_page(url, sketch, YEAR, asked=self._requested.get(path), referrer=referrer)
         self.sprung += [trap] if trap is not None else []
         depth = self._paths[path].depth + 1 if path in self._paths else 1
         links = [Link(named(to), "anchor", depth, 0, url.text) for to in paths]
@@ -191,6 +192,26 @@ def test_languages_below_each_other_are_cut_off_one_after_the_other() -> None:
     crawl = Crawl(switches).run("/", pages_max=3_000)
     assert {trap.template for trap in crawl.sprung} == {f"/{one}/*/*/**" for one in ("en", "de", "fr", "es", "it")}
     assert len(crawl.fetched) <= 1_800
+
+
+TAGS = "abcdefghijklmnopqrstuvwx"
+TAGGED = {entry: frozenset(random.Random(entry).sample(TAGS, 8)) for entry in range(200)}
+
+
+def tags(path: str) -> tuple[list[object], list[str]]:
+    """Up to three tags in the path, in any order: each page shows the entries that have all, and names one tag more."""
+    chosen = path.split("/")[2:]
+    found = [entry for entry, tagged in TAGGED.items() if tagged.issuperset(chosen)]
+    more = sorted({tag for entry in found for tag in TAGGED[entry]} - set(chosen)) if len(chosen) < 3 else []
+    words = [word for entry in found[:20] for word in own(f"entry {entry}", 6)]
+    return frame(*words), ["/tag/" + "/".join([*chosen, tag]) for tag in more]
+
+
+@pytest.mark.heavy
+def test_combinations_of_tags_are_cut_off_although_their_number_is_finite() -> None:
+    crawl = Crawl(tags, trap_pages_min=40).run(*(f"/tag/{tag}" for tag in TAGS), pages_max=20_000)
+    assert [trap.template for trap in crawl.sprung] == ["/tag/*/*/**"]
+    assert len(crawl.fetched) <= 2_000, "of some 10,000"
 
 
 def test_a_maze_is_cut_off_by_its_size() -> None:
@@ -338,6 +359,14 @@ def gallery(path: str) -> tuple[list[object], list[str]]:
     return frame(), [f"/photo/{n}" for n in (int(number) - 1, int(number) + 1) if 0 <= n < 1_000]
 
 
+def shown_in_folders(path: str) -> tuple[list[object], list[str]]:
+    """The same in one directory, of pictures alone, which name nothing."""
+    _, _, kind, number, *_ = path.split("/")
+    photos = [f"/g/photo/{number}/{n}" for n in range(40)] if kind == "album" else []
+    more = [f"/g/album/{int(number) + 1}"] if photos and int(number) < 49 else []
+    return frame(*(own(path) if photos else [])), [*photos, *more]
+
+
 def finite_calendar(path: str) -> tuple[list[object], list[str]]:
     words, to = calendar(path)
     return words, [one for one in to if 2005 <= int(one.split("/")[2]) <= 2026]
@@ -444,6 +473,7 @@ def test_filters_sessions_and_endless_copies_are_no_languages(site: Site, start:
         (blog, "/blog/2000/01/p0", 1_000),
         (wiki, "/wiki/Word1", 2_001),
         (gallery, "/album/0", 1_025),
+        (shown_in_folders, "/g/album/0", 2_050),
         (finite_calendar, "/cal/2016/01/", 264),
     ],
 )

@@ -57,6 +57,9 @@ class Mirrors:
             before = url.key[:begin]
             after = url.key[begin + len(name) :]
             parts = [part for part, pages in names.items() if pages > PAGES_MIN]
+            elsewhere = {one for other in self._names if other is not names for one in other}
+            if 2 * len(elsewhere.intersection(parts)) > len(parts):
+                continue  # Tags, which combine in any order, and not languages beside versions.
             others = (fingerprint(before + other + after) for other in parts if other != name)
             may_have = self._excused < len(parts) * (FRESH_MIN + self.fresh)
             found = may_have and any(is_fetched(url.partition, one) for one in others)

@@ -171,6 +171,8 @@ class Suspicion(msgspec.Struct, array_like=True):
     """Judgements since then that support it."""
     grown: int = 0
     """New addresses of this template in the links of these pages."""
+    pages: int = 0
+    """Pages since then that support it."""
 
     @property
     def growth(self) -> float:
@@ -190,9 +192,10 @@ class Suspicion(msgspec.Struct, array_like=True):
         if not self.since and self.share >= SUSPECTED_FROM:
             self.since = 1
         elif self.since and self.share < CLEARED_BELOW:
-            self.since = self.confirmed = self.grown = 0
+            self.since = self.confirmed = self.grown = self.pages = 0
         elif self.since:
             self.confirmed += agrees
+            self.pages += agrees * pages
 
 
 @decodable
@@ -213,7 +216,8 @@ class TemplateNode:
 
     __slots__ = (
         "_ancestors", "_due", "_due_near", "_found", "_name", "_often", "_together",
-        "branching", "different", "doubted", "fresh_links", "judged", "known", "near", "pages", "stale", "through",
+        "branching", "different", "doubted", "fresh_links", "judged", "known", "named_within", "near", "pages",
+        "stale", "through",
     )  # fmt: skip
 
     def __init__(self, pages: int = 0) -> None:
@@ -233,6 +237,8 @@ class TemplateNode:
         """Further requests that it leads to: of its addresses that redirect, and of pages of other templates that
         descend from it and link back to it.
         """
+        self.named_within = 0.0
+        """Share of its recent pages that pages of suspected templates named first."""
         self._ancestors: dict[object, float] = {}
         """By the `_name` of another template, or its own: the share of its recent addresses that descend from there."""
         self._name = object()
@@ -263,6 +269,10 @@ class TemplateNode:
             if suspicion.since > GROWTH_PAGES:
                 suspicion.since //= 2
                 suspicion.grown //= 2
+
+    def note_name(self, *, within: bool) -> None:
+        """Note whether a page of a suspected template was the first to name a page of this one."""
+        self.named_within += (within - self.named_within) / MEMORY_PAGES
 
     def grow(self, addresses: int) -> None:
         """Count new addresses that pages without new content link to."""

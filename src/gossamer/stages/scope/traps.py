@@ -39,7 +39,8 @@ HELD_MAX = 64
 SAMPLED = 8
 SAMPLED_CALM = 32
 """One in this many pages of a watched template without suspicion is examined, chosen by fingerprint. The second value
-applies while all recent pages brought something new, except to queries: the combinations of filters are there."""
+applies while all recent pages brought something new, except to queries and to templates with several `*`: combinations
+of filters are there. What pages that are not examined say seems new when others repeat it."""
 EXAMINED_MIN = 16
 EXAMINED_CALM_MIN = 8
 """Pages examined before sampling starts; the second value applies if all of them brought something new."""
@@ -57,6 +58,8 @@ REQUESTED_MAX = 1_000
 SCORE_MIN = 0.9
 CHAIN_GROWTH = 1.5
 CHAIN_FACTOR = 2
+USELESS_FACTOR = 4
+"""The same for a template that may have an end, such as all combinations of tags."""
 YEARS_AHEAD_MAX = 10
 YEAR_MIN = 1500
 WHOLE_HOST = "/**"
@@ -263,11 +266,12 @@ class Traps:
         year: int,
         sketch_but_hosts: Callable[[], Sketch] | None = None,
         asked: Url | None = None,
+        referrer: str = "",
     ) -> Trap | None:
         """Record a fetched page; return the trap that it confirms. `sketch` is called only if needed; None means an
         exact copy of another page of the host. `year` is the present one. `sketch_but_hosts` ignores the names of the
         site's hosts, to compare pages of several hosts. `asked` is the address from which redirects led to the
-        page: the page counts for that one, since pages link to it.
+        page: the page counts for that one, since pages link to it. `referrer` named it first.
         """
         if not self._enabled or (self._exempt is not None and self._exempt.matches(url.text)):
             return None
@@ -292,7 +296,9 @@ class Traps:
             node = ward.node(name)
             if node is not None:
                 # A page that counts for a narrow template is no evidence against a wider one.
-                self._judge(url, ward, node, sketch, year)
+                by = ward.first_watched(referrer) if referrer and _host_of(referrer) == asked.host else None
+                node.note_name(within=by is not None and by.is_suspected)
+                self._judge(url, ward, name, node, sketch, year)
                 if ward.dirty:
                     self._look_closer(asked.host, ward)
                 return self._confirm(asked, ward, name, node)
@@ -402,11 +408,13 @@ class Traps:
         if ward.touched or ward.dirty:
             self._passed[host] = (ward.partition, ward.dump())
 
-    def _judge(self, url: Url, ward: Ward, node: TemplateNode, sketch: Callable[[], Sketch] | None, year: int) -> None:
+    def _judge(
+        self, url: Url, ward: Ward, name: str, node: TemplateNode, sketch: Callable[[], Sketch] | None, year: int
+    ) -> None:
         has_odd_year = any(not YEAR_MIN <= one <= year + YEARS_AHEAD_MAX for one in years_of(url.text))
         if node.is_suspected and not has_odd_year and ward.mirrors.has_twin(url, self._is_fetched):
             return  # A page of a language or version repeats another one, and is no evidence.
-        every = SAMPLED_CALM if node.calm and "?" not in url.text else SAMPLED
+        every = SAMPLED_CALM if node.calm and "?" not in url.text and name.count("*") < 2 else SAMPLED
         if node.is_suspected or node.doubted or node.judged < (EXAMINED_CALM_MIN if node.calm else EXAMINED_MIN):
             every = 1
         if sketch is None or has_odd_year:
@@ -479,6 +487,9 @@ class Traps:
         chain = CHAIN_FACTOR if node.stale.growth < CHAIN_GROWTH else 1
         if score >= SCORE_MIN and node.pages >= self._pages_min * width * chain:
             return score, f"{node.stale.share:.0%} of its last {pages} say nothing new, and they go on naming others"
+        share = node.stale.share
+        if min(share, node.named_within) >= SCORE_MIN and node.stale.pages >= USELESS_FACTOR * self._pages_min * width:
+            return share, f"{share:.0%} of its last {pages} say nothing new, and such pages alone name them"
         score = node.near.score
         if score >= SCORE_MIN and node.pages >= self._near_pages_min * width:
             return score, f"{node.near.share:.0%} of its last {pages} are nearly the same, and they go on naming others"
