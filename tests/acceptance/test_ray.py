@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.error import URLError
@@ -19,6 +20,7 @@ from gossamer.lab.simweb.process import SimwebProcess
 from tests.acceptance.test_workers import answer, begun, crawl_of, gossamer
 from tests.answering import free_port
 from tests.cluster.nodes import KEEPER, SHARD, Nodes, command_of
+from tests.crash.crawls import environment
 from tests.crash.harvest import Harvest
 from tests.ring.crawls import until
 
@@ -100,6 +102,18 @@ def test_a_wrong_runtime_environment_is_one_line(
 
 @pytest.mark.promise("Several shards", "Ray places shards as `cluster.placement` says, where their resources are.")
 @pytest.mark.long
+def test_a_service_that_has_another_tmp_is_one_line(web: SimwebProcess, nodes: Nodes, tmp_path: Path) -> None:
+    """PrivateTmp of systemd hides Ray's sockets: Ray would end the process with its stack."""
+    words = crawl_of(web, tmp_path / "crawl", 2, f"cluster.address='{nodes.address}'")
+    hide = f'mount --make-rprivate / && mount -t tmpfs none "{nodes.folder}" && exec "$@"'
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-ec", hide, "sh", sys.executable, "-m", "gossamer", *words],
+        env=environment(), capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "its sockets are not here; a service with PrivateTmp needs `ray start --temp-dir`" in done.stderr
+
+
 def test_shards_are_packed_on_the_machine_that_has_what_they_need(
     web: SimwebProcess, nodes: Nodes, tmp_path: Path
 ) -> None:

@@ -34,7 +34,7 @@ class Nodes:
         """`dashboard_port` is that of the head's dashboard, which takes jobs; 0: there is none."""
         self._system = {**SYSTEM, **system}
         self._dashboard_port = dashboard_port
-        self._folder = Path(tempfile.mkdtemp(prefix="gr-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="gr-"))
         self._process: subprocess.Popen[str] | None = None
         self.address = ""
         self.raylets: list[int] = []
@@ -43,9 +43,9 @@ class Nodes:
     def __enter__(self) -> Self:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
         environment |= {"PYTHONPATH": str(SOURCE), "RAY_USAGE_STATS_ENABLED": "0"}
-        environment["RAY_TMPDIR"] = str(self._folder)
+        environment["RAY_TMPDIR"] = str(self.folder)
         environment["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # Loopback alone, also for agents and jobs.
-        (self._folder / "ray").mkdir()
+        (self.folder / "ray").mkdir()
         command = [sys.executable, __file__, json.dumps(self._system), str(self._dashboard_port)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
@@ -69,7 +69,7 @@ class Nodes:
             process.kill()
             process.wait()
         process.stdout.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def add(self, **offers: object) -> int:
         """Add a node and return its number; `offers` are arguments of its start, such as `resources`."""

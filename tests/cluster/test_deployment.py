@@ -283,7 +283,7 @@ def service_of(name: str) -> configparser.SectionProxy:
 def test_the_unit_goes_on_with_what_there_is() -> None:
     service = service_of("gossamer.service")
     program, *words = shlex.split(service["ExecStart"].replace("%i", "docs"))
-    assert (program, words.pop(), service["Environment"]) == (PROGRAM, "$GOSSAMER_RESUME", "GOSSAMER_RESUME=")
+    assert (program, words.pop(), service["Environment"]) == (PROGRAM, "$RESUME_OPTIONS", "RESUME_OPTIONS=")
     options = parse(words)
     assert options["or_resume"] is True
     assert (str(options["config"]), str(options["output"])) == ("/etc/gossamer/docs.toml", "/srv/gossamer/docs")
@@ -307,4 +307,8 @@ def test_ray_is_started_again_when_it_ends(kind: str) -> None:
     assert configure(None).crawl.stop_s < int(service["TimeoutStopSec"]) <= 20
     command = shlex.split(service["ExecStart"])
     assert "--block" in command
-    start.make_context("start", command[2:])  # Raises for an option that Ray does not know.
+    context = start.make_context("start", command[2:])  # Raises for an option that Ray does not know.
+    if kind == "head":  # The unit of a crawl has a /tmp of its own, in which Ray's sockets are not.
+        crawl = service_of("gossamer.service")
+        assert crawl["PrivateTmp"] == "yes"
+        assert context.params["temp_dir"] == crawl["ReadWritePaths"] + "/ray"

@@ -244,3 +244,10 @@ def test_a_status_does_not_wait_for_a_shard_that_does_not_answer(
     found = asyncio.run(queries.status(StatusOf(detail=True)))
     assert isinstance(found, dict)
     assert (calls.shards, "hosts" in found) == ([0], True)
+
+
+@pytest.mark.parametrize("absent", ["silent", "failing"])
+@pytest.mark.parametrize("state", ["paused", "stopping", "running", "starting"])
+def test_the_state_is_that_of_the_shards_that_answer(state: str, absent: str) -> None:
+    assert whole([{"state": state}, {"state": absent}])["state"] == state
+    assert whole([{"state": absent}, {"state": absent}])["state"] == "running"

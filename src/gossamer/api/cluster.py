@@ -143,10 +143,8 @@ class ClusterCrawler(BaseCrawler):
 
     async def run(self) -> End:
         """Crawl until nothing is left anywhere, a limit is reached or `stop` is called; return which of these it was.
-
-        Raises:
-            ConfigError: the engine cannot be started, or a shard names a mistake.
-            CrawlFailedError: a shard cannot go on.
+        Raises ConfigError: the engine cannot be started, or a shard names a mistake; CrawlFailedError: a shard cannot
+        go on.
         """
         make_directory(self.directory)
         if self._resuming:

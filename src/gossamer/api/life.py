@@ -80,11 +80,8 @@ class ShardLife:
             self.beside.append(outputs.uploads.run)
 
     async def run(self) -> End:
-        """Crawl until nothing is left, a limit is reached or the loop is stopped; return which of these it was.
-
-        Raises:
-            ConfigError: a seed is not a URL.
-            OSError: the disk refused; everything up to the last commit is saved.
+        """Crawl until nothing is left, a limit is reached or the loop is stopped; return which of these it was. Raises
+        ConfigError: a seed is not a URL; OSError: the disk refused; everything up to the last commit is saved.
         """
         shard = self.shard
         try:

@@ -62,11 +62,8 @@ def verify_of(directory: str | Path, *, deep: bool = False, each: Callable[[Dama
 
 
 def accept_loss_of(directory: str | Path) -> list[str]:
-    """Let a crawl that does not run continue without its missing files; return their names.
-
-    Raises:
-        ConfigError: there is no crawl, or it runs.
-        DamagedError: its store cannot be read.
+    """Let a crawl that does not run continue without its missing files; return their names. Raises ConfigError: there
+    is no crawl, or it runs; DamagedError: its store cannot be read.
     """
     directory = directory_of(directory)
     config = reopen(directory / "crawl.toml")
@@ -87,11 +84,9 @@ def forget_of(
 ) -> ForgetPlan:
     """Remove the pages that `pattern` means from all that a crawl that does not run keeps, and keep them out until
     `until` (ISO 8601; empty: for good). After an interruption, call it again with the same pattern to finish.
-    `everything`: the pattern may mean all pages. `note` is called with the name of each step.
-
-    Raises:
-        ConfigError: there is no crawl, it runs, or the pattern means no page; one line says why.
-        DamagedError: a file of the crawl is not what was written.
+    `everything`: the pattern may mean all pages. `note` is called with the name of each step. Raises ConfigError: there
+    is no crawl, it runs, or the pattern means no page; one line says why; DamagedError: a file of the crawl is not what
+    was written.
     """
     directory = directory_of(directory)
     config = reopen(directory / "crawl.toml")

@@ -299,11 +299,8 @@ async def gather(
 ) -> list[SavedCheckpoint | None]:
     """Copy the newest checkpoints of all shards, with the finished files that are `wanted`, into the crawl's directory;
     None: those that the crawl keeps on its disk. Other objects are looked for unless `deep` is None, and read if it is
-    true. Return the checkpoints by shard.
-
-    Raises:
-        CrawlFailedError: some of those are missing, or are not what was written.
-        StoreError: a file is not there.
+    true. Return the checkpoints by shard. Raises CrawlFailedError: some of those are missing, or are not what was
+    written; StoreError: a file is not there.
     """
     await asyncio.to_thread(_remove_open, directory)
     keeps = config.archive.store_keep_warc
@@ -323,7 +320,15 @@ async def gather(
         return saved
 
     await _bring_list(checkpoints_of(config, 0), directory)
-    return await asyncio.gather(*map(bring, homes(directory, config.cluster.workers)))
+    every = homes(directory, config.cluster.workers)
+    found = await asyncio.gather(*map(bring, every), return_exceptions=deep is not None)  # `verify` names all.
+    failed = [one for one in found if isinstance(one, BaseException)]
+    for one in failed:
+        if not isinstance(one, CrawlFailedError):
+            raise one
+    if failed:
+        raise CrawlFailedError("; ".join(map(str, failed)))
+    return [one for one in found if not isinstance(one, BaseException)]
 
 
 def _remove_open(directory: Path) -> None:
@@ -347,12 +352,9 @@ def restore_of(
     deep: bool | None = None,
 ) -> str:
     """Make a crawl in a new directory of checkpoints: of the directories that one `gossamer checkpoint` made, one of
-    each shard, or of the newest checkpoints at a `state.checkpoint_uri`, see `gather`. Return what was
-    restored, for people.
-
-    Raises:
-        ConfigError: there is no checkpoint, one is missing or cannot be read, or the directory is not empty.
-        OSError: the disk is full.
+    each shard, or of the newest checkpoints at a `state.checkpoint_uri`, see `gather`. Return what was restored, for
+    people. Raises ConfigError: there is no checkpoint, one is missing or cannot be read, or the directory is not empty;
+    OSError: the disk is full.
     """
     if directory.exists() and any(directory.iterdir()):
         raise ConfigError(f"{directory} is not empty; name another directory with -o")
@@ -405,11 +407,8 @@ def _restore_copies(sources: Sequence[Path], directory: Path) -> str:
 
 
 def _copy(source: Path, directory: Path) -> None:
-    """Copy all files but the configuration; folders may be links to other disks.
-
-    Raises:
-        ConfigError: a link leads to a folder that is met twice: copies could have no end.
-        OSError: of the first that cannot be copied.
+    """Copy all files but the configuration; folders may be links to other disks. Raises ConfigError: a link leads to a
+    folder that is met twice: copies could have no end; OSError: of the first that cannot be copied.
     """
 
     def refuse(error: OSError) -> None:

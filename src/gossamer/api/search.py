@@ -23,11 +23,9 @@ from gossamer.results.search.question import SearchQuestion
 def search_of(
     directory: str | Path, query: str, *, limit: int = 10, host: str = "", site: str = "", language: str = ""
 ) -> SearchResults:
-    """Return the pages that answer a query best, also of a running crawl. The search runs in this process.
-
-    Raises:
-        ConfigError: the crawl has no index, or the query passes a bound (`results/search/question.py`).
-        DamagedError: a file of the index is missing, or is not what was written.
+    """Return the pages that answer a query best, also of a running crawl. The search runs in this process. Raises
+    ConfigError: the crawl has no index, or the query passes a bound (`results/search/question.py`); DamagedError: a
+    file of the index is missing, or is not what was written.
     """
     directory = directory_of(directory)
     folders = indexes_of(directory)
@@ -45,12 +43,9 @@ def build_index_of(
     target: Path | None = None,
     share: Share | None = None,
 ) -> IndexBuilt:
-    """Make a crawl's index from its archive, or finish one that was begun. `texts_of` finds texts of pages; None:
-    this process does. With `share`, make the index of that part of the crawl, at `target`.
-
-    Raises:
-        ConfigError: there is no crawl, or one that runs keeps its index itself.
-        OSError: the disk is full; another call goes on.
+    """Make a crawl's index from its archive, or finish one that was begun. `texts_of` finds texts of pages; None: this
+    process does. With `share`, make the index of that part of the crawl, at `target`. Raises ConfigError: there is no
+    crawl, or one that runs keeps its index itself; OSError: the disk is full; another call goes on.
     """
     crawl = crawl_in(directory, is_shared=share is not None)
     config = reopen(directory / "crawl.toml")

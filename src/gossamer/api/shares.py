@@ -113,11 +113,8 @@ class SharePart(msgspec.Struct, frozen=True):
 def export_on_cluster(order: ShareOrder, address: str, progress: Progress) -> Exported:
     """Make an export on the Ray cluster at `address`: each task brings what its share needs of a crawl in a store, or
     reads the directory, and writes its part of the target. The manifest ends the export. The same call resumes an
-    export that was interrupted; finished parts stay.
-
-    Raises:
-        ConfigError: a mistake that the operator can fix.
-        CrawlFailedError: the cluster was lost.
+    export that was interrupted; finished parts stay. Raises ConfigError: a mistake that the operator can fix;
+    CrawlFailedError: the cluster was lost.
     """
     require("ray", "--cluster")
     config = _config_of(order)
@@ -159,11 +156,7 @@ def export_on_cluster(order: ShareOrder, address: str, progress: Progress) -> Ex
 def build_index_on_cluster(directory: Path, address: str, progress: Progress) -> Exported:
     """Build the full-text index of a crawl on the Ray cluster at `address`: each task that of a share, in the
     directory, which all machines see. Together they replace the earlier index. The same call resumes an interrupted
-    one.
-
-    Raises:
-        ConfigError: a mistake that the operator can fix.
-        CrawlFailedError: the cluster was lost.
+    one. Raises ConfigError: a mistake that the operator can fix; CrawlFailedError: the cluster was lost.
     """
     require("ray", "--cluster")
     require("tantivy", INDEX)
@@ -184,12 +177,8 @@ def build_index_on_cluster(directory: Path, address: str, progress: Progress) ->
 
 def build_index_in_store(uri: str, sets: tuple[str, ...], address: str, progress: Progress) -> Exported:
     """Build the full-text index of the crawl whose checkpoints are at `uri`, beside them, on the Ray cluster at
-    `address`; empty: in this process, a shard after the other. An earlier index is removed first. The same call
-    resumes an interrupted one.
-
-    Raises:
-        ConfigError: a mistake that the operator can fix.
-        CrawlFailedError: the cluster was lost.
+    `address`; empty: in this process, a shard after the other. An earlier index is removed first. The same call resumes
+    an interrupted one. Raises ConfigError: a mistake that the operator can fix; CrawlFailedError: the cluster was lost.
     """
     if address:
         require("ray", "--cluster")
@@ -253,9 +242,8 @@ def _export(order: ShareOrder, place: str, config: Config, address: str, progres
         for result in _results(order, place, left, config, address, partial(progress, "all shards")):
             part = msgspec.json.decode(result, type=SharePart)
             parts[part.number] = part
-    files = {
-        str(file["path"]): file for part in parts.values() for file in part.files
-    }  # Each of a mirror has the index.
+    # Each of a mirror has the index.
+    files = {str(file["path"]): file for part in parts.values() for file in part.files}
     rows: dict[str, int] = {}
     for part in parts.values() if order.to != "mirror" else [parts[0]]:  # There each task has read all pages.
         rows |= {name: rows.get(name, 0) + number for name, number in part.done.rows.items()}

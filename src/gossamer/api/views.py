@@ -61,11 +61,8 @@ def export_of(
     With `permitted`, a purpose such as `ai-train`, it holds only pages whose owners allow that use, and with `unknown`
     also those about which nothing is stated. With `dedupe`, `exact` or `near`, of texts that are equal or nearly so it
     holds one, and none that a crawl or corpus export in `against` has. `chunk_tokens` bounds the chunks of `chunks`.
-    With `share`, the export holds that part of the crawl.
-
-    Raises:
-        ConfigError: there is no crawl, or an option is wrong.
-        OSError: the disk is full; another call goes on.
+    With `share`, the export holds that part of the crawl. Raises ConfigError: there is no crawl, or an option is wrong;
+    OSError: the disk is full; another call goes on.
     """
     directory = directory_of(directory)
     file = directory / "crawl.toml"

@@ -40,6 +40,7 @@ def with_local(arguments: Sequence[str]) -> Iterator[Sequence[str]]:
         yield arguments
         return
     from gossamer.api.restoring import restore_of
+    from gossamer.api.shares import bring_index
 
     if words[0] == "rank" and options.isdisjoint(("-o", "--output")):
         raise ConfigError("rank: of a crawl in a store, name the file to write with -o FILE")
@@ -55,7 +56,7 @@ def with_local(arguments: Sequence[str]) -> Iterator[Sequence[str]]:
     name = uri.rstrip("/").rpartition("/")[2] or "crawl"
     with TemporaryDirectory(prefix="gossamer-stored-") as folder, _rename(f"{folder}/{name}", uri):
         directory = Path(folder, name)
-        if words[0] == "search" and (made := _bring_index(uri, directory, sets)):
+        if words[0] == "search" and (made := bring_index(uri.rstrip("/"), directory, tuple(sets))):
             complain(f"from {uri}: index of {made}")
             yield [str(directory) if word == uri else word for word in words]
             return
@@ -93,12 +94,6 @@ class _RenamingStream:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._out, name)
-
-
-def _bring_index(uri: str, directory: Path, sets: Sequence[str]) -> str:
-    from gossamer.api.shares import bring_index
-
-    return bring_index(uri.rstrip("/"), directory, tuple(sets))
 
 
 def uri_of(path: Path) -> str:

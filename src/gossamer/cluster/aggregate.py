@@ -72,9 +72,11 @@ def whole(statuses: Sequence[Status], owners: Container[int] = range(1 << 16)) -
         known = [value for status in statuses if (value := status.get(key)) is not None]
         if key not in OPTIONAL or any(key in status for status in statuses):
             found[key] = max(map(_number, known)) if known else 0 if key in _ZERO else None
-    shown = {SILENT: "running", FAILING: "running"}  # The crawl goes on.
-    states = [shown.get(state := str(status.get("state", "")), state) for status in statuses]
-    found["state"] = next((state for state in STATES if state in states), states[0] if states else "")
+    states = {str(status.get("state", "")) for status in statuses} - {
+        SILENT,
+        FAILING,
+    }  # The crawl goes on without them.
+    found["state"] = next((state for state in STATES if state in states), "running" if statuses else "")
     ends = {str(status.get("ended", "")) for status in statuses}
     found["ended"] = ends.pop() if len(ends) == 1 else ""
     found["ended_says"] = statuses[0].get("ended_says", "") if found["ended"] else ""

@@ -209,6 +209,9 @@ def connect(options: ClusterOptions, namespace: str) -> None:
     if _knock(address) == ASKED:  # Ray would try for 20 s, and then say that there is no cluster.
         raise refused_token(address)
     try:
+        machines = GcsClient(address=address).get_all_node_info().values()
+        if not any(Path(one.raylet_socket_name).exists() for one in machines):  # Ray would end this process.
+            raise OSError("its sockets are not here; a service with PrivateTmp needs `ray start --temp-dir`")
         ray.init(
             address=address, namespace=namespace, runtime_env=env, log_to_driver=False, logging_level=logging.CRITICAL
         )

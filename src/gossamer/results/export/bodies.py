@@ -310,11 +310,8 @@ class RecordBodies(AbstractContextManager["RecordBodies"]):
         """Return an archived page as the crawl read it, its content coding removed. A revisit has the payload of its
         original, and address, media type and headers of its own (WARC 1.1, section 6.7).
 
-        None when neither record holds a payload.
-
-        Raises:
-            ConfigError: the file is not here: it may be in an object store alone.
-            DamagedError: the record is not what was written; the line names file, offset and address.
+        None when neither record holds a payload. Raises ConfigError: the file is not here: it may be in an object store
+        alone; DamagedError: the record is not what was written; the line names file, offset and address.
         """
         own = payload = self._record(archived.place, archived.url)
         if own is not None and own.payload is None and archived.original is not None:

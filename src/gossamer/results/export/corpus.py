@@ -84,11 +84,8 @@ def make_corpus(
     is its texts, for `join_corpora`.
 
     Beside finding the text of a page (2 to 7 ms, by several processes) 1.5 ms, 2 ms to find near-duplicates too, and
-    some 3 KB on disk meanwhile. In memory: `memory_bytes_max`.
-
-    Raises:
-        ConfigError: the memory does not suffice, or an earlier crawl lacks a file.
-        OSError: the disk is full; what was noted stays done.
+    some 3 KB on disk meanwhile. In memory: `memory_bytes_max`. Raises ConfigError: the memory does not suffice, or an
+    earlier crawl lacks a file; OSError: the disk is full; what was noted stays done.
     """
     inputs = work.inputs
     assert inputs is not None
@@ -101,6 +98,7 @@ def make_corpus(
         step = work.step(Making)
     if facts.copies.how and work.share is not None:
         if not work.out.exists():
+            _folder(work, 0).mkdir(parents=True, exist_ok=True)
             (_folder(work, 0) / FACTS).write_bytes(_JSON.encode(facts))
             _folder(work, 0).rename(work.out)
         return {"texts": sum(piece.rows for piece in pieces_of(work.out.glob("*.parquet")))}

@@ -48,11 +48,8 @@ class TableCursor:
             self._held.clear()
 
     def peek(self) -> Row | None:
-        """Return the next row without passing it; None after the last committed row.
-
-        Raises:
-            FileNotFoundError: the shard renamed or converted a file; `commit` knows the new one.
-            DamagedError: a file is not what was written.
+        """Return the next row without passing it; None after the last committed row. Raises FileNotFoundError: the
+        shard renamed or converted a file; `commit` knows the new one; DamagedError: a file is not what was written.
         """
         while not self._held:
             batch = self._next_batch()

@@ -176,11 +176,8 @@ def export(
     """Make an export, of all or of a share, or resume one with the same request. Blocks.
 
     A kill leaves nothing under `target`, and another call resumes. An export of a running crawl has the content of the
-    last commit.
-
-    Raises:
-        ConfigError: a mistake that the operator can fix.
-        OSError: the disk is full; another call goes on.
+    last commit. Raises ConfigError: a mistake that the operator can fix; OSError: the disk is full; another call goes
+    on.
     """
     to = request.to
     permitted = request.permitted

@@ -46,11 +46,8 @@ READERS_S = 10.0
 def crawl_in(directory: Path, *, is_shared: bool = False) -> ExportedCrawl:
     """Return a crawl as of its last commit, for exports and search. If the crawl does not run, all files of the commit
     must exist; if its state is lost or elsewhere, all finished files are used. A crawl that another process reads at
-    this moment counts as running; if it `is_shared` by exports of other shares, only after `READERS_S`.
-
-    Raises:
-        ConfigError: there is no crawl.
-        DamagedError: its store cannot be read.
+    this moment counts as running; if it `is_shared` by exports of other shares, only after `READERS_S`. Raises
+    ConfigError: there is no crawl; DamagedError: its store cannot be read.
     """
     config = reopen(directory / "crawl.toml")
     now = WallClock().now()

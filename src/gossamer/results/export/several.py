@@ -36,11 +36,8 @@ def export_several(
     target: Path, orders: Sequence[ExportOrder], means: Means, make: Make, progress: Progress, index: Index | None
 ) -> Exported:
     """Export to several formats, as `make` does each alone, into the folder `target`, and then `index` the crawl.
-    Resumes after a kill. Contents of pages take some 4 KB on disk meanwhile, each.
-
-    Raises:
-        ConfigError: as `export`.
-        OSError: the disk is full; another call goes on.
+    Resumes after a kill. Contents of pages take some 4 KB on disk meanwhile, each. Raises ConfigError: as `export`;
+    OSError: the disk is full; another call goes on.
     """
     total = Exported({}, resumed=False, running=False, newer=0)
     formats = [order.to for order in orders]

@@ -77,12 +77,9 @@ def export_wacz(
     """Write the WACZ of all finished WARC files. Goes on where it stopped: at worst one WARC file is copied again.
     Its title is that of its main page, else `name`.
 
-    Costs a copy of the WARC files (their SHA-256 is most of it: about 2 ms a MB), about 20 µs a row of `pages`, and
-    the reading of each page for its text.
-
-    Raises:
-        ConfigError: the WARC files are of a kind that WACZ does not have, or one of them was cut short.
-        OSError: the disk is full; what was noted stays done.
+    Costs a copy of the WARC files (their SHA-256 is most of it: about 2 ms a MB), about 20 µs a row of `pages`, and the
+    reading of each page for its text. Raises ConfigError: the WARC files are of a kind that WACZ does not have, or one
+    of them was cut short; OSError: the disk is full; what was noted stays done.
     """
     assert work.inputs is not None
     for piece in work.inputs.warcs:
