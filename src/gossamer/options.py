@@ -270,18 +270,15 @@ class _Conversion:
         """Return a value of a type and within the bounds of its key."""
         hint, key = split_annotation(hint, key)
         before = len(self.mistakes)
-        origin = get_origin(hint)
         words: tuple[str, ...] = ()
-        if origin in (UnionType, Union):
-            if given is None and NoneType in get_args(hint):
-                return None
+        if get_origin(hint) in (UnionType, Union):
             words = words_of(hint)
-            kinds = [one for one in get_args(hint) if one is not NoneType]
-            if given in words:
+            if given in words or (given is None and NoneType in get_args(hint)):
                 return given
+            kinds = [one for one in get_args(hint) if one is not NoneType]
             fits = (one for one in kinds if isinstance(given, _KINDS.get(get_origin(one) or one, ())))
             hint = next(fits, kinds[0])
-            origin = get_origin(hint)
+        origin = get_origin(hint)
         given = self._read(given, hint, key)
         if key.read is not None:
             given = self._try_make(partial(key.read, given), path, given)

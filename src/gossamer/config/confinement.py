@@ -105,12 +105,11 @@ def rights_of(config: Config, directory: Path) -> Rights:
     reads += _files_in_rules(config)
     reads += [file for name in own_components(config) if (file := name.rpartition(":")[0]).endswith(".py")]
     reads += [found for name in CERTIFICATE_VARIABLES if (found := os.environ.get(name))]
-    for place in (config.archive.store, config.state.checkpoint_uri):
-        if place.startswith("file:"):
-            writes.append(unquote(urlsplit(place).path))
-        elif place:
-            reads += [found for name in STORE_VARIABLES if (found := os.environ.get(name))]
-            reads += [str(Path(name).expanduser()) for name in STORE_FILES]
+    stores = [place for place in (config.archive.store, config.state.checkpoint_uri) if place]
+    writes += [unquote(urlsplit(place).path) for place in stores if place.startswith("file:")]
+    if any(not place.startswith("file:") for place in stores):
+        reads += [found for name in STORE_VARIABLES if (found := os.environ.get(name))]
+        reads += [str(Path(name).expanduser()) for name in STORE_FILES]
     if config.crawl.render != "never":
         # A browser makes its own sandbox through /proc, and as root runs as a user who cannot enter each directory.
         writes.append("/proc")
