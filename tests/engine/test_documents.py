@@ -120,6 +120,7 @@ def test_an_internal_error_ends_one_of_them(tmp_path: Path, room: str, method: s
         assert all(ring.outcomes[f"{host}a"] == "http_error" for host in HOSTS[:3])
         assert {event["url"] for event in ring.log("critical.log")} == {bad}
         is_recorded = ring.outcomes.get(bad) == "fetched"
+        assert ring.counters.totals.unfollowed == int(is_recorded)
         assert bool(ring.counters.totals.warnings()) == is_recorded, "links that are lost are reported elsewhere too"
         assert ring.frontier.counts.pending == 0
         assert ring.adds_up()
@@ -198,7 +199,7 @@ def test_other_pages_are_read_between_the_slices_of_one_that_takes_long(tmp_path
             nonlocal begun
             begun += page.url == long
             for _ in range(slices if page.url == long else 0):
-                ring.fake_clock.advance(TOGETHER_S)
+                ring.fake_clock.advance(1.5 * TOGETHER_S)
                 read.append(page.url)
                 yield
             read.append(page.url)

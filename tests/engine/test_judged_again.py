@@ -119,6 +119,7 @@ def test_a_redirect_that_is_one_too_many_is_named_by_why(tmp_path: Path) -> None
             f"the filter `hops` rejects it: {ROOT}2 redirects to it, and that is redirect number 3 in a row; "
             "at most 2 are followed"
         )
+        assert ring.stages.history.last_stop(url_of(ROOT + "2")) is None, "it was followed"
         change(ring, hops_max=5)
         told = ring.explainer.why(ROOT + "3")
         assert told["state"] == "unknown"

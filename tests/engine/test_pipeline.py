@@ -122,6 +122,22 @@ def test_a_redirect_to_itself_ends_also_where_the_server_is_in_trouble_in_betwee
         assert ring.adds_up()
 
 
+@pytest.mark.parametrize(
+    ("status", "asks"),
+    [
+        (402, "crawler-price: USD 0.01; www-authenticate: NTLM"),
+        (401, "it asks for a login with NTLM, which is not supported"),
+        (404, ""),
+    ],
+)
+def test_an_error_says_what_the_server_asks_for_by_its_status(tmp_path: Path, status: int, asks: str) -> None:
+    headers = (("Crawler-Price", "USD 0.01"), ("WWW-Authenticate", "NTLM"))
+    with Ring(tmp_path, {ROOT: reply(b"", status, headers)}) as ring:
+        ring.crawl(ROOT)
+        assert ring.rows[0].error == f"HTTP {status}{asks and f': {asks}'}"
+        assert ring.rows[0].offer == (asks if status == 402 else "")
+
+
 def test_a_redirect_that_names_nothing_is_an_error_of_the_page(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT: reply(b"", 302)}) as ring:
         ring.crawl(ROOT)
