@@ -206,6 +206,20 @@ def test_middleware_may_judge_visits_alone() -> None:
     assert [judged.judge(visit(attempt), 1.0).outcome for attempt in (1, 2)] == ["", "excluded"]
 
 
+def test_what_a_middleware_makes_of_a_reply_is_what_all_others_see(tmp_path: Path) -> None:
+    class Sealed(VisitMiddleware):
+        name = "sealed"
+
+        def received(self, url: Url, received: Reply, now: float) -> Reply:
+            return msgspec.structs.replace(received, status=410)
+
+    with Ring(tmp_path, {ROOT: page("/a")}) as ring:
+        ring.with_feature(Sealed())
+        ring.crawl(ROOT)
+        assert [(row.status, row.outcome) for row in ring.rows] == [(410, "http_error")]
+        assert ring.web.counts == {ROOT: 1}
+
+
 # ---- prerequisites
 
 
