@@ -64,10 +64,8 @@ _decode = msgspec.msgpack.Decoder(Listed).decode
 
 
 def read_requests(path: Path, schemes: tuple[str, ...] = ("http", "https")) -> Iterator[tuple[str, Listed]]:
-    """Yield the requests of a file of JSON lines: the address as it is queued, and the content.
-
-    Raises:
-        ConfigError: the file cannot be read, or a line is not a request; the message names the line.
+    """Yield the requests of a file of JSON lines: the address as it is queued, and the content. Raises ConfigError: the
+    file cannot be read, or a line is not a request; the message names the line.
     """
     try:
         with open_input(path) as file:

@@ -366,9 +366,7 @@ DIFFERS = "does not hold what was written into it (its CRC-32 differs)"
 
 def differs(entry: ManifestEntry, path: Path) -> bool:
     """Return whether a file of the manifest holds other bytes than were committed. Blocks: reads the whole file. False
-    if its checksum was not recorded (crawls of older versions).
-
-    Raises:
-        OSError: the file is missing, too short, or cannot be read.
+    if its checksum was not recorded (crawls of older versions). Raises OSError: the file is missing, too short, or
+    cannot be read.
     """
     return entry.crc is not None and crc_of(path, entry.length) != entry.crc

@@ -72,10 +72,8 @@ class Redo(ABC):
 
     def __init__(self, path: Path, *, fresh: bool, writable: bool = True) -> None:
         """Finish what a crash left half-applied. The subclass has opened the store in `path` already. The directory
-        name of a `fresh` store becomes durable.
-
-        Raises:
-            OSError: the store is not `writable`, and a commit must be finished first.
+        name of a `fresh` store becomes durable. Raises OSError: the store is not `writable`, and a commit must be
+        finished first.
         """
         if fresh:
             sync_directory(path.parent)

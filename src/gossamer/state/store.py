@@ -154,10 +154,8 @@ class Store(Redo):
 
     def check(self) -> int:
         """Scan everything and look up every key, so that the checksum of each block and filter is verified; return the
-        number of keys. Blocks: about 3 µs a key.
-
-        Raises:
-            DamagedStoreError: a block or filter does not match its checksum.
+        number of keys. Blocks: about 3 µs a key. Raises DamagedStoreError: a block or filter does not match its
+        checksum.
         """
         keys = 0
         for family in FAMILIES:
@@ -169,10 +167,7 @@ class Store(Redo):
 
     def purge(self) -> None:
         """Rewrite all files without deleted and replaced values, so that neither tables nor the write-ahead log hold
-        any of them. Blocks: reads and writes the whole store.
-
-        Raises:
-            OSError: the disk refuses. Call it again.
+        any of them. Blocks: reads and writes the whole store. Raises OSError: the disk refuses. Call it again.
         """
         with refusals("cannot compact the store"):
             self._db.flush_wal(True)

@@ -36,10 +36,7 @@ def crc_of(path: Path, length: int | None = None) -> int:
 
 def sums_of(path: Path, length: int | None = None) -> Sums:
     """Return length, CRC-32 and SHA-256 of a file, or of its first `length` bytes. Blocks: about 1 ms a MB; the
-    interpreter lock is released meanwhile.
-
-    Raises:
-        OSError: as `crc_of`.
+    interpreter lock is released meanwhile. Raises OSError: as `crc_of`.
     """
     digest = hashlib.sha256()
     found = 0

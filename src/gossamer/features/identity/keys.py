@@ -95,10 +95,8 @@ def base64url(data: bytes) -> str:
 
 
 def new_keys(path: Path, now: float) -> SigningKey:
-    """Write a key file with one new key that is valid at once.
-
-    Raises:
-        ConfigError: the file exists, or cannot be written.
+    """Write a key file with one new key that is valid at once. Raises ConfigError: the file exists, or cannot be
+    written.
     """
     if path.exists():
         raise ConfigError(f"{path} exists; `gossamer identity rotate` adds a key to it, or name another file")
@@ -108,10 +106,8 @@ def new_keys(path: Path, now: float) -> SigningKey:
 
 
 def read_keys(path: Path) -> list[SigningKey]:
-    """Return the keys of a file, in its order.
-
-    Raises:
-        ConfigError: it is missing, is no key file, or others may read it.
+    """Return the keys of a file, in its order. Raises ConfigError: it is missing, is no key file, or others may read
+    it.
     """
     try:
         mode = path.stat().st_mode
@@ -137,10 +133,8 @@ def rotate_keys(path: Path, now: float, *, at_once: bool = False) -> SigningKey:
     """Add a key to a file and return it. The new key signs after `LEAD_S`, when every verifier can know it.
 
     The old keys stay in the directory until `OVERLAP_S` after that. Expired keys leave the file. `at_once`, for a key
-    that was disclosed: the new key signs now, and the old ones leave the file.
-
-    Raises:
-        ConfigError: as `read_keys`; or the new key of an earlier rotation is not valid yet.
+    that was disclosed: the new key signs now, and the old ones leave the file. Raises ConfigError: as `read_keys`; or
+    the new key of an earlier rotation is not valid yet.
     """
     keys = [key for key in read_keys(path) if key.is_listed(now)]
     if at_once:

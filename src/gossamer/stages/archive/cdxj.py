@@ -121,10 +121,7 @@ def write_index(target: Path, entries: Iterable[IndexEntry], sort_bytes_max: int
     """Write a crawl's index, record its checksums, and return how many lines it has; memory is bounded by
     `sort_bytes_max`. Blocks.
 
-    Costs about 10 µs an entry. Equal lines are written once.
-
-    Raises:
-        OSError: the disk is full; the index is as it was.
+    Costs about 10 µs an entry. Equal lines are written once. Raises OSError: the disk is full; the index is as it was.
     """
     for stray in target.parent.glob(f".{target.name}-*"):
         shutil.rmtree(stray)

@@ -136,10 +136,8 @@ class Checkpoints:
         uploaded: Iterable[ManifestEntry] = (),
     ) -> SavedCheckpoint:
         """Save a snapshot: its files, those of `kept` from the previous checkpoint, and those of `uploaded`, which the
-        store of finished files has. It is valid when this returns.
-
-        Raises:
-            StoreError: that failed; the previous one remains.
+        store of finished files has. It is valid when this returns. Raises StoreError: that failed; the previous one
+        remains.
         """
         self._number += 1
         before = self.saved

@@ -67,10 +67,8 @@ class ObjectStore:
     async def copy(self, source: Path | bytes, name: str, *, overwrite: bool = False) -> str:
         """Copy a file, unless it is there already, verify the copy, and return its SHA-256 in hexadecimal.
 
-        An object with other content is replaced only with `overwrite`: it is another crawl's.
-
-        Raises:
-            StoreError: that failed, or the copy could not be verified.
+        An object with other content is replaced only with `overwrite`: it is another crawl's. Raises StoreError: that
+        failed, or the copy could not be verified.
         """
         limit_s = self._options.store_request_s_max
         try:

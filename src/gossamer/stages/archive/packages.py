@@ -43,10 +43,7 @@ def open_package(file: BinaryIO) -> zipfile.ZipFile:
 
 def packed_files(package: zipfile.ZipFile, file: BinaryIO) -> list[PackedFile]:
     """Return the archives of the package in `file`, unpacking nothing: the files in `archive/`, and those of packages
-    that it stores, as Browsertrix packs a collection (profile `multi-wacz-package`).
-
-    Raises:
-        BadZipFile: they overlap.
+    that it stores, as Browsertrix packs a collection (profile `multi-wacz-package`). Raises BadZipFile: they overlap.
     """
     found = _locate(package, file, lambda name: name.startswith(ARCHIVES))
     for nested in nested_packages(package, file):

@@ -81,10 +81,8 @@ class WarcArchive:
         """Archive the reply, if there is one, and write its place into the row.
 
         Sets `warc_file`, `warc_offset`, `warc_length`, `warc_type` and `sent_type` of the row, and where they are empty
-        `digest` and (for a revisit) `duplicate_of`. The date of the records is the row's `fetched_at`.
-
-        Raises:
-            OSError: the disk is full; nothing was archived then.
+        `digest` and (for a revisit) `duplicate_of`. The date of the records is the row's `fetched_at`. Raises OSError:
+        the disk is full; nothing was archived then.
         """
         reply = visited.reply
         if reply is None or not self._options.warc:
@@ -114,10 +112,7 @@ class WarcArchive:
         host's addresses (`dns`), or a resource of a rendered page (its type).
 
         `via` is a URL of the origin that waited for it; without it no metadata record is written. Does nothing if the
-        options exclude it.
-
-        Raises:
-            OSError: the disk is full; nothing was archived then.
+        options exclude it. Raises OSError: the disk is full; nothing was archived then.
         """
         options = self._options
         is_kept = {"dns": options.warc_dns, "robots": options.warc_robots, "usage": options.warc_robots}

@@ -43,10 +43,8 @@ class BodyMemory:
         self.held_bytes_max = options.bodies_memory_bytes_max if spills is not None else 1 << 62
 
     def spill(self, body: bytes | memoryview) -> Spill | None:
-        """Return a file with the body's beginning; None if the body may stay in memory.
-
-        Raises:
-            OSError: the disk refuses.
+        """Return a file with the body's beginning; None if the body may stay in memory. Raises OSError: the disk
+        refuses.
         """
         if self._spills is None or len(body) < min(SPILL_BYTES_MIN, self.each_bytes_max):
             return None

@@ -141,10 +141,7 @@ class Spilling:
 
     def decode(self, reply: Reply, codings: list[str], limit: int) -> Generator[None, None, Content]:
         """Return at most `limit` bytes of the content. For a broken coding, the content up to the error, less the
-        content of up to 64 KiB as sent. Yields each few milliseconds.
-
-        Raises:
-            OSError: the disk refuses.
+        content of up to 64 KiB as sent. Yields each few milliseconds. Raises OSError: the disk refuses.
         """
         problems: list[str] = []
         file: LargeBody

@@ -252,10 +252,8 @@ NETSCAPE_HEAD: Final = "# Netscape HTTP Cookie File\n"
 
 
 def of_netscape(text: str, name: str, now: float) -> list[Cookie]:
-    """Return the cookies of a file as written by browsers, curl and wget, without expired ones.
-
-    Raises:
-        ConfigError: a line is not a cookie; the message has the file and the line number, not the content.
+    """Return the cookies of a file as written by browsers, curl and wget, without expired ones. Raises ConfigError: a
+    line is not a cookie; the message has the file and the line number, not the content.
     """
     found = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -319,10 +317,8 @@ class _StorageState(msgspec.Struct):
 
 def of_file(text: str, name: str, now: float) -> list[Cookie]:
     """Return the cookies of a file: of Netscape's format, or of a browser session that Playwright recorded (its storage
-    state, JSON), or a list of cookies in JSON, as extensions of browsers write it.
-
-    Raises:
-        ConfigError: as `of_netscape`; the message does not have the file's content.
+    state, JSON), or a list of cookies in JSON, as extensions of browsers write it. Raises ConfigError: as
+    `of_netscape`; the message does not have the file's content.
     """
     text = text.removeprefix("\ufeff")
     if not text.lstrip().startswith(("{", "[")):

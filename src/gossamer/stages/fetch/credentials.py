@@ -40,10 +40,8 @@ def is_reference(value: str) -> bool:
 
 
 def reveal(value: str, key: str) -> str:
-    """Return the secret that a value is or refers to. In a file it is the first line.
-
-    Raises:
-        ConfigError: the variable is not set, or the file cannot be read; the message names `key`.
+    """Return the secret that a value is or refers to. In a file it is the first line. Raises ConfigError: the variable
+    is not set, or the file cannot be read; the message names `key`.
     """
     reference = _REFERENCE.fullmatch(value)
     if reference is None:
@@ -63,10 +61,8 @@ def reveal(value: str, key: str) -> str:
 
 
 def proxy_of(value: str, key: str) -> str:
-    """Check the URL of a proxy, and return it unchanged; empty: no proxy.
-
-    Raises:
-        ConfigError: it is not a proxy's URL; the message has `key` but not the value, which may contain a password.
+    """Check the URL of a proxy, and return it unchanged; empty: no proxy. Raises ConfigError: it is not a proxy's URL;
+    the message has `key` but not the value, which may contain a password.
     """
     match = _PROXY.fullmatch(value)
     is_bare = match is not None and match["user"] is not None and match["scheme"] is None

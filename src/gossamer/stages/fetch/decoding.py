@@ -47,10 +47,8 @@ class BoundedDecoder:
         self._spilling = Spilling(spills, options.body_memory_bytes_max) if spills is not None else None
 
     def decode(self, reply: Reply) -> Content:
-        """Return the content of a reply.
-
-        Raises:
-            OSError: the disk refuses content that is too large for memory. Raises nothing else.
+        """Return the content of a reply. Raises OSError: the disk refuses content that is too large for memory. Raises
+        nothing else.
         """
         return whole(self.decode_in_slices(reply))
 

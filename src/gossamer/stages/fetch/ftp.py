@@ -36,10 +36,8 @@ class FtpLogin(NamedTuple):
 def read_logins(path: str) -> dict[str, FtpLogin]:
     """Return logins by host, from a file of netrc(5). They are not in the crawl's configuration, which is archived.
 
-    The file's `default` is not used, because a password must be sent only to its host.
-
-    Raises:
-        ConfigError: the file cannot be read.
+    The file's `default` is not used, because a password must be sent only to its host. Raises ConfigError: the file
+    cannot be read.
     """
     try:
         hosts = netrc.netrc(path).hosts

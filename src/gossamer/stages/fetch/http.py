@@ -113,10 +113,8 @@ def request_head(at: Address, http_version: str, headers: Headers, request: Requ
 
 
 def own_headers(options: FetchOptions, agent: str, more: Iterable[tuple[str, str]] = ()) -> tuple[tuple[str, str], ...]:
-    """Return the headers of every request; with `more`, those of every request by one rule.
-
-    Raises:
-        ConfigError: a header cannot be sent.
+    """Return the headers of every request; with `more`, those of every request by one rule. Raises ConfigError: a
+    header cannot be sent.
     """
     own = {"User-Agent": agent, "Accept": options.accept}
     if options.accept_language:
@@ -179,9 +177,7 @@ class HttpModule:
         rules: RequestRules | None = None,
     ) -> None:
         """`agent` is the User-Agent header; `sign` returns headers that sign a request; None: requests are not signed.
-
-        Raises:
-            ConfigError: a header cannot be sent, or a file cannot be read.
+        Raises ConfigError: a header cannot be sent, or a file cannot be read.
         """
         check_trusted(options)
         self._sign = sign

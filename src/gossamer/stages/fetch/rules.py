@@ -85,10 +85,8 @@ class RequestRules:
     """Finds the rule of a request. About 1 µs."""
 
     def __init__(self, rules: Mapping[str, RequestRule], product_token: str, digests: Digests | None = None) -> None:
-        """`rules` are by place, with their secrets; `digests` are for rules with digest authentication.
-
-        Raises:
-            ConfigError: a User-Agent lacks the product token; a proxy or a client certificate is not valid.
+        """`rules` are by place, with their secrets; `digests` are for rules with digest authentication. Raises
+        ConfigError: a User-Agent lacks the product token; a proxy or a client certificate is not valid.
         """
         self._places = sorted(
             (_place(where, rule, product_token) for where, rule in rules.items()),

@@ -78,10 +78,8 @@ class Chosen(NamedTuple):
 
 
 def make_modules(options: ProcessOptions, make: Make, *, embeds: bool = False, watch: Watch | None = None) -> Chosen:
-    """Make the modules that `process.types` and `process.modules` name, each once.
-
-    Raises:
-        ConfigError: there is no such module, or two declare one column with different types.
+    """Make the modules that `process.types` and `process.modules` name, each once. Raises ConfigError: there is no such
+    module, or two declare one column with different types.
     """
     types = {**DEFAULT_TYPES, **options.types}
     if embeds:

@@ -29,10 +29,8 @@ class SelectError(ValueError):
 
 
 def compile_selector(kind: str, selector: str) -> Any:
-    """Return a selector, ready to run: `kind` is css, xpath, jsonpath or re.
-
-    Raises:
-        ConfigError: it is not valid, it may cost too much, or a package that it needs is not installed.
+    """Return a selector, ready to run: `kind` is css, xpath, jsonpath or re. Raises ConfigError: it is not valid, it
+    may cost too much, or a package that it needs is not installed.
     """
     return _COMPILE[kind](selector)
 

@@ -38,10 +38,8 @@ class SelectorSource:
         self._document = document_of(page, options)
 
     def select(self, kind: str, selector: str, within: object = None) -> list[object]:
-        """Return what a selector finds on the page or within an element, at most `VALUES_MAX`.
-
-        Raises:
-            SelectError: the page is too large or too deeply nested for it, or is no JSON.
+        """Return what a selector finds on the page or within an element, at most `VALUES_MAX`. Raises SelectError: the
+        page is too large or too deeply nested for it, or is no JSON.
         """
         found: Iterable[object]
         match kind:

@@ -148,14 +148,8 @@ class RobotsGate:
         self, previous: RobotsRecord | None, result: Reply | Failure, decoded_body: bytes, now: float, hops: int = 0
     ) -> RobotsRecord | str:
         """Return the record to keep after a request for robots.txt; or the target of a redirect, which is fetched
-        through the gates of its host, with one hop more.
-
-        Args:
-            previous: the origin's record so far.
-            result: the reply, or why there is none.
-            decoded_body: the reply's body, content coding removed.
-            now: wall time.
-            hops: redirects followed already.
+        through the gates of its host, with one hop more. `previous` is the origin's record so far, and `decoded_body`
+        the reply's body without its content coding.
         """
         options = self._options
         text = _cut_text(result, decoded_body, options.body_bytes_max)

@@ -54,10 +54,8 @@ class ForgottenEntry(msgspec.Struct, frozen=True, omit_defaults=True, rename={"w
 
 
 def expression(pattern: str) -> str:
-    """Return the regular expression (RE2) that matches the addresses that a pattern means.
-
-    Raises:
-        ConfigError: the pattern is empty, or not a regular expression.
+    """Return the regular expression (RE2) that matches the addresses that a pattern means. Raises ConfigError: the
+    pattern is empty, or not a regular expression.
     """
     text = pattern.strip()
     if not text:

@@ -113,10 +113,8 @@ class BloomUrlSeen:
     def cut(self, now: float) -> None:
         """Put the offers of this epoch into the store; save the filters of one group if its log is long.
 
-        The loop copies a filter's bytes, about 0.3 ms a MiB; a thread writes them to disk.
-
-        Raises:
-            OSError: the disk is full.
+        The loop copies a filter's bytes, about 0.3 ms a MiB; a thread writes them to disk. Raises OSError: the disk is
+        full.
         """
         self._offers.cut()
         if self._saving is not None and self._saving.written is not None and self._saving.written.done():

@@ -79,10 +79,8 @@ class DiskMergeUrlSeen:
     """
 
     def __init__(self, epochs: Epochs, journals: Journals, options: SeenOptions) -> None:
-        """Open the committed runs; remove the files of merges that were not committed.
-
-        Raises:
-            OSError: a file is missing or damaged.
+        """Open the committed runs; remove the files of merges that were not committed. Raises OSError: a file is
+        missing or damaged.
         """
         self._epochs = epochs
         self._journals = journals
@@ -110,10 +108,8 @@ class DiskMergeUrlSeen:
             self._front[group].update(zip(fingerprints, ways, strict=True))
 
     def offer(self, urls: Sequence[Url], depths: Sequence[int], hops: Sequence[int]) -> Sequence[int]:
-        """Return `KNOWN`, `NEW` or `SHORTER` for each URL. docs/explanation/duplicates.md has the cost.
-
-        Raises:
-            OSError: a file cannot be read, or is damaged.
+        """Return `KNOWN`, `NEW` or `SHORTER` for each URL. docs/explanation/duplicates.md has the cost. Raises OSError:
+        a file cannot be read, or is damaged.
         """
         answers = [KNOWN] * len(urls)
         if not urls:
@@ -190,10 +186,7 @@ class DiskMergeUrlSeen:
     def release(self, most: int, name: NameUrl, *, idle: bool) -> list[Link]:
         """Return up to `most` held links that have their answer; pass them to `offer` in this epoch. Of a batch that
         was compared these are the new URLs and shorter paths; of a small batch, all links. With `idle` (there is
-        nothing else to do) a batch is not full yet.
-
-        Raises:
-            DamagedStoreError: the store is damaged.
+        nothing else to do) a batch is not full yet. Raises DamagedStoreError: the store is damaged.
         """
         links = self._held.release(most, name, idle=idle)
         if links:
@@ -217,10 +210,8 @@ class DiskMergeUrlSeen:
 
     def cut(self, now: float) -> None:
         """Put the offers and held links of this epoch into the store; adopt the thread's result, and start its next
-        task if one is due: merge a full front buffer with the runs, and compare held links with them.
-
-        Raises:
-            OSError: a merge failed: the disk is full or damaged.
+        task if one is due: merge a full front buffer with the runs, and compare held links with them. Raises OSError: a
+        merge failed: the disk is full or damaged.
         """
         self._offers.cut()
         self._held.cut()

@@ -86,10 +86,8 @@ class FingerprintRun:
         return word & mask == mask
 
     def find(self, fingerprint: int) -> int | None:
-        """Return the path to a fingerprint, or None. Reads one block: 3 µs if it is in the page cache.
-
-        Raises:
-            OSError: the file cannot be read, or is damaged.
+        """Return the path to a fingerprint, or None. Reads one block: 3 µs if it is in the page cache. Raises OSError:
+        the file cannot be read, or is damaged.
         """
         block = bisect_right(self._firsts, fingerprint) - 1
         if block < 0:
@@ -175,9 +173,7 @@ def is_shorter(ways: Ways, known: Ways) -> NDArray[np.bool_]:
 
 def write_run(path: Path, slices: Iterable[Slice], urls_max: int) -> None:
     """Write a run to a temporary file, sync and rename it. `urls_max`, an upper bound of its URLs, sizes the filter.
-
-    Raises:
-        OSError: the disk is full.
+    Raises OSError: the disk is full.
     """
     make_directory(path.parent)
     aside = path.with_name(path.name + ".new")
