@@ -591,17 +591,17 @@ async def old_server(reader: asyncio.StreamReader, writer: asyncio.StreamWriter,
     seen.append(await reader.read(100))
 
 
-def test_a_server_without_secure_renegotiation_is_accepted_if_a_key_says_so(run: Run) -> None:
+def test_a_server_without_secure_renegotiation_is_accepted_unless_a_key_refuses_it(run: Run) -> None:
     async def main() -> None:
         seen: list[bytes] = []
         alert = b"\x15\x03\x03\x00\x02\x02\x28"
         async with listening(lambda reader, writer: old_server(reader, writer, seen)) as port:
             request = Request(url=f"https://example.test:{port}/", ip="127.0.0.1", port=port)
-            async with speaking() as module:
+            async with speaking(tls_legacy_renegotiation=False) as module:
                 failure = failed(await module.fetch(request))
                 assert "fetch.tls_legacy_renegotiation = true permits it" in failure.error
                 assert (failure.outcome, failure.retry, failure.again) == ("tls_error", False, False)
-            async with speaking(tls_legacy_renegotiation=True, request_s_max=1.0) as module:
+            async with speaking(request_s_max=1.0) as module:
                 assert failed(await module.fetch(request)).again
                 failure = failed(await module.fetch(request))
                 assert (failure.outcome, failure.again) == ("timeout", False)
@@ -616,7 +616,7 @@ def test_a_server_without_secure_renegotiation_is_checked_as_others(run: Run, au
     async def main() -> None:
         async with (
             serving(reply(), tls=authority.context) as server,
-            speaking(ca_bundle=authority.bundle, tls_legacy_renegotiation=True) as module,
+            speaking(ca_bundle=authority.bundle) as module,
         ):
             module._repeats._legacy[f"{host}:{server.port}"] = True
             answer = await module.fetch(to(server, host))

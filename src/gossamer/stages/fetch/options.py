@@ -79,9 +79,9 @@ class FetchOptions(Section, frozen=True):
         bool,
         Key(
             "Accept servers of TLS 1.2 and older that do not know secure renegotiation (RFC 5746), as browsers do. "
-            "An attacker on the path could put bytes before a request to them."
+            "An attacker on the path could put bytes before a request to them; false refuses them."
         ),
-    ] = False
+    ] = True
     proxy_resolves: Annotated[
         bool | None,
         Key(
