@@ -72,10 +72,8 @@ def whole(statuses: Sequence[Status], owners: Container[int] = range(1 << 16)) -
         known = [value for status in statuses if (value := status.get(key)) is not None]
         if key not in OPTIONAL or any(key in status for status in statuses):
             found[key] = max(map(_number, known)) if known else 0 if key in _ZERO else None
-    states = {str(status.get("state", "")) for status in statuses} - {
-        SILENT,
-        FAILING,
-    }  # The crawl goes on without them.
+    # The crawl goes on without silent and failing ones.
+    states = {str(status.get("state", "")) for status in statuses} - {SILENT, FAILING}
     found["state"] = next((state for state in STATES if state in states), "running" if statuses else "")
     ends = {str(status.get("ended", "")) for status in statuses}
     found["ended"] = ends.pop() if len(ends) == 1 else ""

@@ -614,10 +614,7 @@ def test_a_server_without_secure_renegotiation_is_accepted_unless_a_key_refuses_
 def test_a_server_without_secure_renegotiation_is_checked_as_others(run: Run, authority: Authority, host: str) -> None:
 
     async def main() -> None:
-        async with (
-            serving(reply(), tls=authority.context) as server,
-            speaking(ca_bundle=authority.bundle) as module,
-        ):
+        async with serving(reply(), tls=authority.context) as server, speaking(ca_bundle=authority.bundle) as module:
             module._repeats._legacy[f"{host}:{server.port}"] = True
             answer = await module.fetch(to(server, host))
             if host == "example.test":

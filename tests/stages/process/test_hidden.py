@@ -22,6 +22,7 @@ BEFORE = (
 )
 AFTER = "<p>That is the whole procedure, used for many years by the people who run the workshop.</p></article>"
 HIDDEN = [
+    "<i hidden>MARK</i>",
     '<p style="display:none">MARK</p>',
     '<p style="color:red; DISPLAY : None !important">MARK</p>',
     '<p style="display:/**/none">MARK</p>',

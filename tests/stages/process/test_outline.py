@@ -105,6 +105,24 @@ def test_elements_in_all_and_work_are_bounded(monkeypatch: pytest.MonkeyPatch) -
     assert len(made.blocks) == 10
 
 
+@pytest.mark.parametrize(
+    "tag",
+    [  # newspaper4k's thai_article.html, and pages of WCXB: a quote is one only after an equals sign.
+        '<input type="text="" placeholder="x" />',
+        '<img alt="5" screen" src="x">',
+        '<img alt="a "b" c">',
+        "<img title='it's'>",
+        '<img width=5">',
+        '<img ">',
+        "<img alt = 'a>\"b' x>",
+    ],
+)
+def test_quotes_that_do_not_pair_end_with_their_tag(tag: str) -> None:
+    made = outline_of(f"<p>one</p>{tag}<p>two</p><p class='k'>\"three\" it's</p>", 100)
+    assert made is not None
+    assert [block.text for block in made.blocks] == ["one", "two", '"three" it\'s']
+
+
 @pytest.mark.parametrize("characters", [1, 7, 60])
 def test_where_markup_is_split_changes_nothing(monkeypatch: pytest.MonkeyPatch, characters: int) -> None:
     odd = "<!-- a<b>c --><svg><svg></svg><p></svg><script>if (a<b) '</div'</SCRIPT >d"

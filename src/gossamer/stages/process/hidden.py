@@ -37,7 +37,7 @@ _NAMED = frozenset((*RAW_NAMES, *ROOTS, b"noscript", b"/noscript", b"plaintext",
 _BREAKER = breaker(sorted(map(bytes.decode, _NAMED)))
 _MEDIA = frozenset(("", "all", "screen"))
 _TEXT = re.compile(rb">[\t\n\f\r ]*+[^\t\n\f\r <]")
-_TAG_BEGIN = "(?:[a-hj-z][^<>]*|i(?:[^n<>]|n[^p<>])[^<>]*)"
+_TAG_BEGIN = "(?:[a-hj-z][^<>]*|i(?:(?:[^n<>]|n[^p<>])[^<>]*)?)"
 """Of all but `input`, which is often `hidden` and never text."""
 _HIDDEN = (
     rf"""[{_SPACE}/"']hidden[{_SPACE}/>"'=]|aria-hidden"""
