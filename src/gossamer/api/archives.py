@@ -61,13 +61,10 @@ def import_archives(
 ) -> Import:
     """Import WARC, WACZ, ARC and HAR files into the directory `output`. Blocks, also where a loop runs.
 
-    An interrupted import is finished by the same call; each record is imported once. With `copy`, no archive is read
-    in place later. `statuses`, `since` and `until` choose captures by HTTP status and time. `on_progress` is called
-    about twice a second, in another thread.
-
-    Raises:
-        ConfigError: an argument is wrong, a source leads to nothing, or the directory holds a crawl.
-        OSError: the disk refuses; what was committed stays.
+    An interrupted import is finished by the same call; each record is imported once. With `copy`, no archive is read in
+    place later. `statuses`, `since` and `until` choose captures by HTTP status and time. `on_progress` is called about
+    twice a second, in another thread. Raises ConfigError: an argument is wrong, a source leads to nothing, or the
+    directory holds a crawl; OSError: the disk refuses; what was committed stays.
     """
     directory = given.directory_of(output, "output")
     given.require_config(config)
@@ -118,11 +115,8 @@ async def run_import(
     names: Sequence[str], directory: Path, config: Config, request: ImportRequest, show: Show, stop: asyncio.Event
 ) -> tuple[bool, int]:
     """Import archives into a new directory, or go on with an import; return whether all is imported, and how many URLs
-    remain to be fetched. `stop` ends it early.
-
-    Raises:
-        ConfigError: a name leads to nothing, or the directory holds a crawl.
-        OSError: the disk refuses; what was committed stays.
+    remain to be fetched. `stop` ends it early. Raises ConfigError: a name leads to nothing, or the directory holds a
+    crawl; OSError: the disk refuses; what was committed stays.
     """
     if (directory / FILE).exists():
         if not (directory / IMPORTS).exists():

@@ -133,11 +133,9 @@ class Crawler(BaseCrawler):
         )  # fmt: skip
 
     async def run(self) -> End:
-        """Crawl until nothing is left, a limit is reached or `stop` is called; return which of these it was.
-
-        Raises:
-            ConfigError: the directory is in use, or a seed is not a URL.
-            OSError: the disk refused; everything up to the last commit is saved.
+        """Crawl until nothing is left, a limit is reached or `stop` is called; return which of these it was. Raises
+        ConfigError: the directory is in use, or a seed is not a URL; OSError: the disk refused; everything up to the
+        last commit is saved.
         """
         self._allow_files()  # Before any is opened.
         was_new = self._is_new

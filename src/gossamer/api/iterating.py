@@ -68,11 +68,8 @@ class Table(SuggestsAttributes):
 
     def to_arrow(self, where: str = "") -> pa.Table:
         """Return the rows as an Arrow table; with `where`, an SQL condition (DuckDB) over the columns, those that meet
-        it.
-
-        Raises:
-            ConfigError: there is no such crawl or table, or the condition is not valid SQL.
-            DamagedError: a file of the table is not what was written.
+        it. Raises ConfigError: there is no such crawl or table, or the condition is not valid SQL; DamagedError: a file
+        of the table is not what was written.
         """
         import pyarrow as pa  # noqa: PLC0415 - a crawl need not load it
 
@@ -144,11 +141,9 @@ class Crawl(Tables):
     __exit__ = __aiter__
 
     def __iter__(self) -> Iterator[CrawledPage]:
-        """Crawl, and yield each page after its commit. A second Ctrl-C does not wait for requests under way.
-
-        Raises:
-            ConfigError: it was read before, the directory is in use, or a seed is not a URL.
-            OSError: the disk refused; everything up to the last commit is saved.
+        """Crawl, and yield each page after its commit. A second Ctrl-C does not wait for requests under way. Raises
+        ConfigError: it was read before, the directory is in use, or a seed is not a URL; OSError: the disk refused;
+        everything up to the last commit is saved.
         """
         reading = self._read()
         _OPEN.add(reading)

@@ -91,11 +91,8 @@ class CrawledPage(SuggestsAttributes):
         return self._text_of(self._visited)
 
     def css(self, selector: str) -> Selection:
-        """Return the elements that a CSS selector finds. The page is parsed once, about 0.1 ms.
-
-        Raises:
-            ConfigError: it is not a CSS selector.
-            SelectError: the page is too large or too deeply nested, or is not HTML.
+        """Return the elements that a CSS selector finds. The page is parsed once, about 0.1 ms. Raises ConfigError: it
+        is not a CSS selector; SelectError: the page is too large or too deeply nested, or is not HTML.
         """
         return self._item_page.css(selector)
 

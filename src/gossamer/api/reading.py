@@ -58,10 +58,8 @@ class ReadPage(msgspec.Struct, frozen=True):
 
 def page_of(directory: str | Path, url: str) -> ReadPage:
     """Return the last archived version of a page of a crawl, running or not. The cost grows with the table of pages.
-
-    Raises:
-        ConfigError: there is no crawl, or it archived no such page.
-        DamagedError: a file of the crawl is not what was written.
+    Raises ConfigError: there is no crawl, or it archived no such page; DamagedError: a file of the crawl is not what
+    was written.
     """
     directory = directory_of(directory)
     crawl = crawl_in(directory)
@@ -118,11 +116,9 @@ def changes(directory: Path, since: str = "", url: str = "") -> Iterator[PageCha
 
 
 def robots_history(directory: Path, host: str) -> Iterator[RobotsVersion]:
-    """Yield what a host answered for robots.txt, by time, from the WARC files of a crawl, all of which are read.
-
-    Raises:
-        ConfigError: there is no crawl, or it archives no robots.txt.
-        DamagedError: none is found, and WARC files are missing.
+    """Yield what a host answered for robots.txt, by time, from the WARC files of a crawl, all of which are read. Raises
+    ConfigError: there is no crawl, or it archives no robots.txt; DamagedError: none is found, and WARC files are
+    missing.
     """
     config = reopen(directory / "crawl.toml")
     if not (config.archive.warc and config.archive.warc_robots):
@@ -152,10 +148,7 @@ def instant_of(text: str) -> float:
 
 def faults_of(directory: str | Path) -> list[SiteFault]:
     """Return the faults of a site that was crawled, by kind, then by URL; at the end the links that were not checked.
-
-    Raises:
-        ConfigError: there is no crawl.
-        DamagedError: a file of its tables is not what was written.
+    Raises ConfigError: there is no crawl; DamagedError: a file of its tables is not what was written.
     """
     directory = directory_of(directory)
     with tempfile.TemporaryDirectory(prefix="gossamer-faults-") as name:

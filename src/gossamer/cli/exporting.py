@@ -153,19 +153,16 @@ def export(
     """
     shown = Shown(sys.stderr, quiet=quiet)
     chosen: dict[str, Any] = {"table": table, "where": where, "permitted": permitted, "unknown": unknown}
-    limits: dict[str, Any] = {
-        "chunk_tokens": chunk_tokens,
-        "memory_bytes_max": bytes_of(f"{memory}MB" if memory.isdigit() else memory),
-    }
+    bytes_max = bytes_of(f"{memory}MB" if memory.isdigit() else memory)
+    limits: dict[str, Any] = {"chunk_tokens": chunk_tokens, "memory_bytes_max": bytes_max}
     started = time.monotonic()
     if cluster:
         if output == "-":
             raise ConfigError("-o -: with --cluster, name a directory that all machines see, or the URI of a store")
         source = uri_of(directory) or str(directory.resolve())
         earlier = tuple(str(one.resolve()) for one in against or ())
-        order = ShareOrder(
-            source, output, to, {**chosen, **limits, "dedupe": dedupe}, tuple(sets or ()), against=earlier
-        )
+        options = {**chosen, **limits, "dedupe": dedupe}
+        order = ShareOrder(source, output, to, options, tuple(sets or ()), against=earlier)
         done = export_on_cluster(order, cluster, shown.advance)
     elif sets:
         raise ConfigError("--set: it gives options of object stores, for --cluster or a crawl in a store")

@@ -26,11 +26,8 @@ READING = STATE_ONLY | {
 def with_local(arguments: Sequence[str]) -> Iterator[Sequence[str]]:
     """Yield the words of a command with a crawl's directory in place of the URI of its checkpoints. For the context,
     its state and tables are copied there. WARC files stay in the store, and readers fetch ranges of them, unless whole
-    files are packaged. `--set` gives the options of the store.
-
-    Raises:
-        ConfigError: there is no checkpoint.
-        CrawlFailedError: objects that `verify` looked for are missing or damaged.
+    files are packaged. `--set` gives the options of the store. Raises ConfigError: there is no checkpoint;
+    CrawlFailedError: objects that `verify` looked for are missing or damaged.
     """
     words = list(arguments)
     place = _place_of_crawl(words)

@@ -173,10 +173,8 @@ def write_whole(path: Path, data: bytes, *, private: bool = False) -> None:
 
 
 def reserve(descriptor: int, size_bytes: int) -> None:
-    """Reserve disk space, zeroed, for a file to be mapped: touching a page without space kills the process.
-
-    Raises:
-        OSError: there is not enough space.
+    """Reserve disk space, zeroed, for a file to be mapped: touching a page without space kills the process. Raises
+    OSError: there is not enough space.
     """
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(descriptor, 0, size_bytes)
@@ -190,10 +188,8 @@ SOCKET_PATH_BYTES_MAX = 100
 
 @contextmanager
 def socket_name(path: Path) -> Iterator[str]:
-    """Yield a name that the system accepts for a socket, valid within the context; a long path needs /proc.
-
-    Raises:
-        OSError: there is no such directory.
+    """Yield a name that the system accepts for a socket, valid within the context; a long path needs /proc. Raises
+    OSError: there is no such directory.
     """
     if len(os.fsencode(path)) <= SOCKET_PATH_BYTES_MAX:
         yield str(path)

@@ -19,11 +19,9 @@ NO_FILE: Final = "it is no regular file"
 
 
 def open_input(path: Path, *, pipes: bool = False) -> BinaryIO:
-    """Open a file for reading. With `pipes`, a pipe too; reading it answers signals.
-
-    Raises:
-        OSError: it cannot be read, or is not a regular file: a device such as /dev/zero has no end, and a pipe may have
-            no beginning. /dev/null is an empty file.
+    """Open a file for reading. With `pipes`, a pipe too; reading it answers signals. Raises OSError: it cannot be read,
+    or is not a regular file: a device such as /dev/zero has no end, and a pipe may have no beginning. /dev/null is an
+    empty file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     opened = os.fstat(descriptor)
@@ -47,10 +45,8 @@ def read_input(path: Path, bytes_max: int = INPUT_BYTES_MAX) -> bytes:
 
 
 def input_lines(file: BinaryIO, bytes_max: int) -> Iterator[bytes]:
-    """Yield the lines of a file, each with its line break.
-
-    Raises:
-        OSError: a line has more than `bytes_max` bytes; no more of it is read.
+    """Yield the lines of a file, each with its line break. Raises OSError: a line has more than `bytes_max` bytes; no
+    more of it is read.
     """
     number = 0
     while line := file.readline(bytes_max + 1):

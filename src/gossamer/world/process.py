@@ -107,10 +107,7 @@ class DirectoryLock:
 
     def __init__(self, path: Path, *, reading: bool = False) -> None:
         """Open the lock's file, and make it if it is missing; with `reading` a file that cannot be written is enough. A
-        directory can be locked itself: nothing is written.
-
-        Raises:
-            OSError: the file cannot be made or written.
+        directory can be locked itself: nothing is written. Raises OSError: the file cannot be made or written.
         """
         self.writable = not path.is_dir()
         """Whether this process may write to the lock's directory, as far as known."""

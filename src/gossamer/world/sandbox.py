@@ -79,10 +79,8 @@ def landlock_version() -> int:
 
 def confine(rights: Rights) -> tuple[str, ...]:
     """Let this process open only what `rights` names; return what the kernel enforces from now on. Only for a process
-    with one thread: other threads would keep their rights. Takes 1 ms.
-
-    Raises:
-        OSError: the kernel refuses; the rights are unchanged then.
+    with one thread: other threads would keep their rights. Takes 1 ms. Raises OSError: the kernel refuses; the rights
+    are unchanged then.
     """
     version = landlock_version()
     handled = _file_rights(version)

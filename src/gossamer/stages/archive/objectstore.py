@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 import tomllib
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from math import ceil
@@ -112,11 +112,8 @@ class ObjectStore:
             await obstore.put_async(self._store, name, data)
 
     async def fetch(self, name: str, target: Path, sha256: str) -> None:
-        """Copy an object to disk and check its digest.
-
-        Raises:
-            StoreError: there is no such object, or its content is another.
-            OSError: the disk is full.
+        """Copy an object to disk and check its digest. Raises StoreError: there is no such object, or its content is
+        another; OSError: the disk is full.
         """
         aside = target.with_name(target.name + ".part")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -273,15 +270,7 @@ def _open_store(options: ArchiveOptions) -> Any:
                 f"archive.store_options: {key} would be archived with the configuration; put it into the environment, "
                 "or into the file that archive.store_secrets_file names"
             )
-    may_http = any(key.lower().endswith("allow_http") for key in (*given, *os.environ))
-    named = {name: os.environ[name] for name in _ENDPOINTS if name in os.environ}
-    for key, text in ({key: text for key, text in given.items() if key.endswith("endpoint")} or named).items():
-        if not text.startswith(("http://", "https://")):
-            raise ConfigError(f"{key}: {text} has no scheme; write https://{text}, or http://")
-        if text.startswith("http://") and not may_http:
-            raise ConfigError(
-                f'{key}: http:// needs allow_http = "true" in archive.store_options, or AWS_ALLOW_HTTP=true'
-            )
+    _require_endpoints(given)
     if url.startswith("file://") and not url.startswith("file:///"):
         raise ConfigError(f"archive.store: {url} has no absolute path; write file:///PATH, with three slashes")
     given |= _secrets(options.store_secrets_file)
@@ -301,6 +290,18 @@ def _open_store(options: ArchiveOptions) -> Any:
     if isinstance(store, HTTPStore | LocalStore | MemoryStore):
         raise ConfigError(f"archive.store: {url} is no object store; name one as s3://, gs://, az:// or file://")
     return store
+
+
+def _require_endpoints(given: Mapping[str, str]) -> None:
+    may_http = any(key.lower().endswith("allow_http") for key in (*given, *os.environ))
+    named = {name: os.environ[name] for name in _ENDPOINTS if name in os.environ}
+    for key, text in ({key: text for key, text in given.items() if key.endswith("endpoint")} or named).items():
+        if not text.startswith(("http://", "https://")):
+            raise ConfigError(f"{key}: {text} has no scheme; write https://{text}, or http://")
+        if text.startswith("http://") and not may_http:
+            raise ConfigError(
+                f'{key}: http:// needs allow_http = "true" in archive.store_options, or AWS_ALLOW_HTTP=true'
+            )
 
 
 def _secrets(path: str) -> dict[str, str]:
@@ -330,11 +331,8 @@ def _store_errors() -> Iterator[None]:
 def _store_error(error: Exception) -> StoreError:
     text = _one_line(error)
     if NO_CREDENTIALS in text:
-        return StoreError(
-            "no credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (of Google, GOOGLE_APPLICATION_CREDENTIALS) are "
-            "not set",
-            lasting=True,
-        )
+        names = "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY (of Google, GOOGLE_APPLICATION_CREDENTIALS)"
+        return StoreError(f"no credentials: {names} are not set", lasting=True)
     refused = isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError)
     return StoreError(text, lasting=isinstance(error, FileNotFoundError), refused=refused)
 
