@@ -255,3 +255,15 @@ def test_an_interrupt_while_modules_are_imported_is_no_traceback(module: str, wo
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (Exit.INTERRUPTED, "", "")
     assert INTERRUPTED == Exit.INTERRUPTED
+
+
+@pytest.mark.parametrize("words", ["status x", "crawl http://127.0.0.1:9/ --allow-private", "report x", "resume x"])
+def test_too_little_address_space_is_one_line_and_no_crash_of_a_library(words: str) -> None:
+    """DuckDB, tantivy and C++ libraries abort where they get none."""
+    command = f'ulimit -v 300000; exec "{sys.executable}" -m gossamer {words}'
+    ran = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=60)
+    assert (ran.returncode, ran.stdout) == (Exit.REFUSED, "")
+    assert ran.stderr.startswith(
+        "gossamer: the system allows 292 MiB of address space, and Gossamer needs 4,096: raise"
+    )
+    assert ran.stderr.count("\n") == 1

@@ -3,6 +3,7 @@
 import gc
 import os
 import re
+import resource
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -13,6 +14,8 @@ CREDENTIALS = (
     r"(?:request|login)\.|.*(?:://[^/\s]*@|(?:authorization|cookie|token|secret|passw|api[-_]?key)[^=\s]*\s*=)"
 )
 """A word of the command line that seems to hold a credential: every user of the machine can read it."""
+ADDRESS_SPACE_BYTES_MIN = 4 << 30
+"""Libraries that are mapped, stacks of threads, and what DuckDB reserves: with 2 GB some commands abort."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -55,6 +58,15 @@ def status_of(words: Sequence[str]) -> int:
     """Run a command and return its exit status."""
     if words and words[0] == "help":
         words = [*words[1:], "--help"]
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if 0 <= limit < ADDRESS_SPACE_BYTES_MIN and words and not words[0].startswith("-"):
+        from gossamer.cli.output import Exit, complain
+
+        complain(
+            f"the system allows {limit >> 20:,} MiB of address space, and Gossamer needs "
+            f"{ADDRESS_SPACE_BYTES_MIN >> 20:,}: raise the limit (ulimit -v); --memory SIZE bounds the memory of a crawl"
+        )
+        return Exit.REFUSED
     if words and words[0] in {"crawl", "resume", "import"} and not {"-h", "--help"} & set(words):
         gc.disable()  # Imports leave no garbage, and searching for it takes 0.002 s.
         from gossamer.cli.supervisor import run_supervised

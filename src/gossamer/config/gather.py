@@ -49,10 +49,8 @@ def configure(
     """Return the configuration made of a TOML file, options by keyword name, and `section.key=value` texts.
 
     Options that are None are not set. A later source overrides an earlier one; `seeds` are added to those of the file.
-    All sources override the preset, which the file or the option `preset` names.
-
-    Raises:
-        ConfigError: one line that names the place, the error, and the fix.
+    All sources override the preset, which the file or the option `preset` names. Raises ConfigError: one line that
+    names the place, the error, and the fix.
     """
     values: Values = {}
     origins: dict[str, str] = {}
@@ -81,11 +79,9 @@ def configure(
 def reopen(file: Path, *, options: Mapping[str, object] | None = None, sets: Iterable[str] = ()) -> Config:
     """Return what `effective_toml` wrote, with changes on top.
 
-    Values keep their recorded origin; the origin of values that were added to the file is their line.
-
-    Raises:
-        ConfigError: as `configure`; there is no file, or its crawl's state is no directory; or it was emptied or cut:
-            limits and scope would be forgotten.
+    Values keep their recorded origin; the origin of values that were added to the file is their line. Raises
+    ConfigError: as `configure`; there is no file, or its crawl's state is no directory; or it was emptied or cut:
+    limits and scope would be forgotten.
     """
     if not file.exists():
         directory = file.parent

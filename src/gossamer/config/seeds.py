@@ -35,11 +35,8 @@ def seed(text: str, what: str = "seed") -> str:
 def file_seeds(path: Path, schemes: Sequence[str], note: Callable[[str], None] = lambda _: None) -> Iterator[str]:
     """Yield the seeds of a file, checked one by one; memory does not grow. The file has one URL a line, alone or before
     a tab and a label, and `#` begins a comment; or it is of a format of `config.seedfiles`, where addresses that are no
-    seeds are left out. `note` is called with a line about damaged parts of such a file.
-
-    Raises:
-        ConfigError: the file cannot be read, or a line, whose number is named, is not a seed; or a file of another
-            format has no seed.
+    seeds are left out. `note` is called with a line about damaged parts of such a file. Raises ConfigError: the file
+    cannot be read, or a line, whose number is named, is not a seed; or a file of another format has no seed.
     """
     from gossamer.config.seedfiles import FORMATS, addresses, form_of  # noqa: PLC0415 - most crawls have their seeds as arguments
 
@@ -78,10 +75,8 @@ def domain_seeds(path: Path) -> Iterator[str]:
     """Yield the front pages of a file of domains, each stripped of its subdomains by the list of public suffixes.
 
     A line is a domain, perhaps with a port, or of a list with ranks: numbers, a domain, and more columns, after commas.
-    The first line of such a list may be its header. Equal ones in a row come once.
-
-    Raises:
-        ConfigError: the file cannot be read, or a line is not a domain; the line number is named.
+    The first line of such a list may be its header. Equal ones in a row come once. Raises ConfigError: the file cannot
+    be read, or a line is not a domain; the line number is named.
     """
     before = ""
     for number, text in lines_of(path, "domains"):
@@ -234,10 +229,7 @@ def with_segments(config: Config, file: Path | None, listed: Sequence[str]) -> C
     """Return the configuration with paths among its seeds as what they are for an offline crawl: segments.
 
     Where there are segments, seeds that the configuration's `file` names (`listed` are its URLs) are the builder's: the
-    file serves both, and each round would fetch them again.
-
-    Raises:
-        ConfigError: a batch crawl is given a segment.
+    file serves both, and each round would fetch them again. Raises ConfigError: a batch crawl is given a segment.
     """
     seeds = config.seeds
     paths = [text for text in seeds.urls if "://" not in text]
