@@ -81,6 +81,8 @@ def test_pages_that_are_written_pass_the_rules_of_axe(tmp_path: Path, look: dict
             shown = browser.new_page(bypass_csp=True, **look)  # type: ignore[arg-type]
             shown.set_content(text)
             assert shown.evaluate("document.documentElement.scrollWidth") <= shown.viewport_size["width"]  # type: ignore[index]
+            letters = "[...document.querySelectorAll('svg text')].map(one => one.getBoundingClientRect().height)"
+            assert min(filter(None, shown.evaluate(letters)), default=12) >= 12, "letters of charts can be read"
             shown.evaluate(AXE.read_text(encoding="utf-8"))
             found = shown.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
             assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []

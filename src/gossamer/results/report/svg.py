@@ -122,7 +122,8 @@ def _inner(width: int) -> int:
 
 
 def _drawing(width: int, parts: Sequence[str]) -> str:
-    return f'<svg viewBox="0 0 {width} {HEIGHT}">{"".join(parts)}</svg>'
+    # On a phone the page gives wide ones another ratio.
+    return f'<svg viewBox="0 0 {width} {HEIGHT}" preserveAspectRatio="none">{"".join(parts)}</svg>'
 
 
 def _value_axis(top: float, unit: str, width: int) -> list[str]:
