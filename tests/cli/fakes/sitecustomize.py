@@ -8,6 +8,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 FAKES = {
     "gossamer.api": HERE / "fake_api.py",
+    "gossamer.api.asking": HERE.parents[2] / "src/gossamer/api/asking.py",
     "gossamer.results.report.report": HERE / "fake_report.py",
     "gossamer.results.report.text": HERE / "fake_report.py",
     "gossamer.results.report.figures": HERE / "fake_report.py",
@@ -25,7 +26,7 @@ class Fakes:
     def find_spec(name: str, path: object = None, target: object = None) -> importlib.machinery.ModuleSpec | None:
         if name not in FAKES:
             return None
-        inner: list[str] | None = [] if name == "gossamer.lab.simweb" else None
+        inner: list[str] | None = [] if name in ("gossamer.api", "gossamer.lab.simweb") else None
         return importlib.util.spec_from_file_location(name, FAKES[name], submodule_search_locations=inner)
 
 
