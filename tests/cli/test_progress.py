@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
+from rich.screen import Screen
 from rich.text import Text
 
 from gossamer.cli import run
@@ -18,7 +20,7 @@ from gossamer.cli.output import harmless
 from gossamer.cli.run import JsonProgress, PlainLines, Quiet, progress_for
 from gossamer.cli.status_text import line_of, summary_of
 from gossamer.model import status as model_status
-from gossamer.model.status import read_status
+from gossamer.model.status import Status, read_status
 
 STATUS: dict[str, object] = {
     "state": "running", "pages": 1234, "attempts": 1300, "discovered": 9000, "queued": 7000, "in_flight": 5,
@@ -76,11 +78,18 @@ def test_the_live_view_says_what_limits_the_crawl_and_how_its_rate_was(monkeypat
         assert part in terminal.getvalue(), part
 
 
+def screen(status: Status, name: str, columns: int, lines: int) -> list[str]:
+    console = Console(file=io.StringIO(), force_terminal=True, width=columns, height=lines)
+    with console.capture() as captured:
+        console.print(Screen(screen_of(status, name, columns, lines)), end="")
+    return captured.get().splitlines()
+
+
 @pytest.mark.parametrize("columns", [26, 30, 40, 60])
 def test_counts_are_whole_on_a_narrow_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     counts = {"pages": 1_234_567, "queued": 123_456, "discovered": 2_345_678}
-    shown = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in screen_of(read_status(counts), "crawl", columns, 24)]
+    shown = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in screen(read_status(counts), "crawl", columns, 24)]
     assert max(map(len, shown)) <= columns
     assert [line.split()[1] for line in shown if line.split()[:1] in (["pages"], ["queued"], ["discovered"])] == [
         "1,234,567", "123,456", "2,345,678",
@@ -92,7 +101,7 @@ def test_the_screen_is_no_larger_than_the_terminal(columns: int, lines: int) -> 
     status = read_status(
         {**DETAILED, "warnings": ["x\x1b[2J" * 50] * 50, "waiting_for": "漢字" * 99, "state": "paused"}
     )
-    shown = screen_of(status, "di\x1br", columns, lines)
+    shown = screen(status, "di\x1br", columns, lines)
     assert len(shown) <= lines
     texts = [Text.from_ansi(line) for line in shown]
     assert max(text.cell_len for text in texts) <= columns
@@ -102,9 +111,9 @@ def test_the_screen_is_no_larger_than_the_terminal(columns: int, lines: int) -> 
 def test_no_color_means_none(monkeypatch: pytest.MonkeyPatch) -> None:
     color = re.compile("\x1b\\[[0-9;]*\\b(?:3[0-8]|4[0-8]|9[0-7])\\b")
     monkeypatch.setenv("TERM", "xterm-256color")
-    assert color.search("\n".join(screen_of(read_status(DETAILED), "crawl", 100, 40)))
+    assert color.search("\n".join(screen(read_status(DETAILED), "crawl", 100, 40)))
     monkeypatch.setenv("NO_COLOR", "1")
-    assert not color.search("\n".join(screen_of(read_status(DETAILED), "crawl", 100, 40)))
+    assert not color.search("\n".join(screen(read_status(DETAILED), "crawl", 100, 40)))
 
 
 def test_what_is_to_be_uploaded_is_shown() -> None:

@@ -13,16 +13,17 @@ from contextlib import suppress
 
 import pytest
 
-from gossamer.cli import status_view as watching
+from gossamer.cli import live as watching
 from gossamer.cli.status_text import BARS, course_of
 from gossamer.cli.status_view import picture_rows
 from gossamer.model.status import Alarm, Closing, Status, read_status
 from tests.cli.conftest import Gossamer, until
 
+ALTERNATE_OFF = "\x1b[?25h\x1b[?1049l"
 SCRIPT = """
 import sys
-from gossamer.cli import status_view as watch
-watch.INTERVAL_S = 0.05
+from gossamer.cli import live as watch
+watch.LIVE_INTERVAL_S = 0.05
 turns = iter(range(10**6))
 sys.exit(watch.watch(lambda: (f"turn {next(turns)}\\n" + "x" * 500, False)))
 """
@@ -88,7 +89,7 @@ def test_on_a_terminal_it_is_redrawn_in_place_and_q_ends_it_leaving_the_last() -
     os.close(leader)
     assert os.waitstatus_to_exitcode(status) == 0
     assert shown.count(b"q: quit") >= 4
-    on_screen, _, after = shown.partition(watching.ALTERNATE_OFF.encode())
+    on_screen, _, after = shown.partition(ALTERNATE_OFF.encode())
     assert b"x" * 61 not in on_screen, "no line is longer than the terminal is wide"
     assert b"turn" in after, "the last one stays"
 
@@ -111,7 +112,7 @@ def test_a_crawl_fills_the_screen_until_q_and_its_status_stays(run: Gossamer) ->
             shown += part
     os.close(leader)
     assert process.wait(100) == 0
-    on_screen, _, after = shown.decode().partition(watching.ALTERNATE_OFF)
+    on_screen, _, after = shown.decode().partition(ALTERNATE_OFF)
     for part in ("gossamer  crawl", "outcomes", "timeout 2", "3 active"):
         assert part in on_screen, part
     assert "\x1b" not in after

@@ -17,7 +17,7 @@ from gossamer.cli.directory import require_crawl, write_file
 from gossamer.cli.job import is_maintained
 from gossamer.cli.output import Exit, complain, harmless
 from gossamer.cli.status_text import StatusFields, warnings_of
-from gossamer.cli.status_view import budgets_of, has_ended, status_text, watch
+from gossamer.cli.status_view import budgets_of, has_ended, status_text
 from gossamer.config.gather import require_state
 from gossamer.model.errors import ConfigError, CrawlFailedError, OtherFormatError
 from gossamer.model.health import OVER
@@ -48,13 +48,11 @@ def status(
         found, runs = _status(directory)
         return (json.dumps(found, default=str) if as_json else status_text(read_status(found))), not runs
 
-    def draw(columns: int, lines: int) -> list[str]:
-        from gossamer.cli.live import screen_of  # Costs the import of rich, which plain output does not need.
-
-        return screen_of(read_status(found), str(directory), columns, lines)
-
     if again:
-        return watch(show, None if as_json else draw)
+        from gossamer.cli.live import screen_of, watch  # Costs the import of rich, which plain output does not need.
+
+        name = str(directory)
+        return watch(show, None if as_json else lambda *size: screen_of(read_status(found), name, *size))
     echo(show()[0])
     return 0
 

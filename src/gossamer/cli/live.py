@@ -1,12 +1,20 @@
 """Live: a crawl on a terminal: redrawn in place while it runs, or as a full screen."""
 
-import io
+import os
+import select
+import sys
+import termios
+import time
+import tty
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, TextIO
 
+import typer
 from msgspec import UNSET
 from rich.console import Console, Group, RenderableType
+from rich.layout import Layout
 from rich.live import Live as RichLive
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -21,6 +29,7 @@ from gossamer.model.status import Status, limit_share, read_status
 from gossamer.model.words import count, duration, size
 
 LIVE_INTERVAL_S = 1.0
+PLAIN_INTERVAL_S = 5.0
 NOTES_SHOWN_MAX = 3
 ERRORS_SHOWN_MAX = 6
 HOSTS_SHOWN_MAX = 5
@@ -88,9 +97,8 @@ class Live:
         return Group(*view_of(self._status, self._console.width, hosts), *notes)
 
 
-def screen_of(status: Status, name: str, columns: int, lines: int) -> list[str]:
-    """Return a status as the lines of a terminal, with colors unless NO_COLOR is set; what has no place is left out."""
-    console = Console(file=io.StringIO(), force_terminal=True, width=columns, height=lines)
+def screen_of(status: Status, name: str, columns: int, lines: int) -> Group:
+    """Return a status as a screen; hosts that have no place in its lines are left out."""
     hosts = max(0, min(len(_active(status)), (lines - LINES_BESIDE_HOSTS) // 2))
     more = [
         Text.assemble((f"{name:<{NAME_COLUMNS}}", "dim"), line, no_wrap=True, overflow="ellipsis")
@@ -98,9 +106,7 @@ def screen_of(status: Status, name: str, columns: int, lines: int) -> list[str]:
         if name not in SHOWN_ALREADY
     ]
     head = Text(f" gossamer  {harmless(name)} ".ljust(columns), style="bold reverse", no_wrap=True, overflow="ellipsis")
-    with console.capture() as captured:
-        console.print(Group(head, Text(), *view_of(status, columns, hosts), Text(), *more))
-    return captured.get().splitlines()[:lines]
+    return Group(head, Text(), *view_of(status, columns, hosts), Text(), *more)
 
 
 def view_of(status: Status, columns: int, hosts_max: int) -> list[RenderableType]:
@@ -201,3 +207,60 @@ def _hosts_table(hosts: list[dict[str, object]]) -> Table:
 
 def _active(status: Status) -> list[dict[str, object]]:
     return [] if status.hosts is UNSET else list(status.hosts["active"])
+
+
+def watch(text: Callable[[], tuple[str, bool]], drawn: Callable[[int, int], RenderableType] | None = None) -> int:
+    """Show what `text` returns until it says that the crawl is over, or `q` or Ctrl-C is typed; the last one stays.
+
+    On a terminal `drawn` draws the same for a number of columns and lines, where there is such a function.
+    """
+    if not (status_text.redraws(sys.stdout) and sys.stdin.isatty()):
+        return _plain(text)
+    view = Layout()
+    screen = Layout()
+    screen.split_column(view, Layout(Text("q: quit"), size=1))
+    shown = ""
+    over = False
+    with _single_keys() as keyboard, RichLive(screen, screen=True, auto_refresh=False) as live:
+        while not over:
+            shown, over = text()
+            columns, lines = live.console.size
+            view.update(drawn(columns, lines - 2) if drawn else Text(shown, no_wrap=True, overflow="crop"))
+            live.refresh()
+            if _quits(keyboard):
+                break
+    write_line(sys.stdout, shown)
+    return 0
+
+
+def _plain(text: Callable[[], tuple[str, bool]]) -> int:
+    while True:
+        shown, over = text()
+        typer.echo(shown + "\n")  # Raises where the reader has gone away (`| head`).
+        if over:
+            return 0
+        time.sleep(PLAIN_INTERVAL_S)
+
+
+@contextmanager
+def _single_keys() -> Iterator[int]:
+    """Have the terminal pass on each key as it is typed; restore it in any case."""
+    keyboard = sys.stdin.fileno()
+    before = termios.tcgetattr(keyboard)
+    try:
+        tty.setcbreak(keyboard)
+        yield keyboard
+    finally:
+        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
+
+
+def _quits(keyboard: int) -> bool:
+    """Wait for the next refresh; return whether `q` was typed meanwhile."""
+    until = time.monotonic() + LIVE_INTERVAL_S
+    while (left_s := until - time.monotonic()) > 0:
+        if not select.select([keyboard], [], [], left_s)[0]:
+            return False
+        typed = os.read(keyboard, 64)
+        if not typed or b"q" in typed.lower() or b"\x03" in typed:
+            return True
+    return False

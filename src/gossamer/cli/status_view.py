@@ -1,26 +1,17 @@
-"""Status view: a status in full, once or refreshed: counts, rates over time, levels, hosts, shards, health."""
+"""Status view: a status in full, with counts, rates over time, levels, hosts, shards, health."""
 
-import os
-import select
-import sys
-import termios
-import time
-import tty
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-import typer
 from msgspec import UNSET
 
-from gossamer.cli.output import harmless, write_line
+from gossamer.cli.output import harmless
 from gossamer.cli.status_text import (
     LIMITS,
     course_of,
     errors_of,
     modules_of,
-    redraws,
     revisits_of,
     seeds_not_fetched_lines,
     state_of,
@@ -34,14 +25,6 @@ from gossamer.model.status import MachineState, ShardHealth, Status
 from gossamer.model.words import cost_text, count, counted, duration, size
 
 SHOWN_MAX = 6
-INTERVAL_S = 1.0
-PLAIN_INTERVAL_S = 5.0
-CLEAR = "\x1b[2J\x1b[H"
-HOME = "\x1b[H"
-ERASE_LINE = "\x1b[K"
-ERASE_BELOW = "\x1b[J"
-ALTERNATE_ON = "\x1b[?1049h\x1b[?25l"
-ALTERNATE_OFF = "\x1b[?25h\x1b[?1049l"
 
 
 def status_text(status: Status) -> str:
@@ -250,64 +233,3 @@ def _list_counts(counts: Mapping[str, int], prefix: str = "", *, largest_first: 
     found = sorted(counts.items(), key=lambda item: (-item[1] if largest_first else len(item[0]), item[0]))
     shown = ", ".join(f"{prefix}{name or 'unknown'} {count(n)}" for name, n in found[:8] if n)
     return shown + (" …" if len(found) > 8 else "")
-
-
-def watch(text: Callable[[], tuple[str, bool]], drawn: Callable[[int, int], list[str]] | None = None) -> int:
-    """Show what `text` returns until it says that the crawl is over, or `q` or Ctrl-C is typed; the last one stays.
-
-    On a terminal `drawn` draws the same for a number of columns and lines, where there is such a function.
-    """
-    if not (redraws(sys.stdout) and sys.stdin.isatty()):
-        return _plain(text)
-    shown = ""
-    with _screen() as keyboard:
-        over = False
-        while not over:
-            shown, over = text()
-            size = os.get_terminal_size(sys.stdout.fileno())
-            width = size.columns
-            height = max(1, size.lines - 2)
-            lines = drawn(width, height) if drawn else [line[:width] for line in shown.splitlines()][:height]
-            body = "".join(f"{line}{ERASE_LINE}\r\n" for line in [*lines, "", "q: quit"][: size.lines - 1])
-            sys.stdout.write(HOME + body + ERASE_BELOW)
-            sys.stdout.flush()
-            if _quits(keyboard):
-                break
-    write_line(sys.stdout, shown)
-    return 0
-
-
-def _plain(text: Callable[[], tuple[str, bool]]) -> int:
-    while True:
-        shown, over = text()
-        typer.echo(shown + "\n")  # Raises where the reader has gone away (`| head`).
-        if over:
-            return 0
-        time.sleep(PLAIN_INTERVAL_S)
-
-
-@contextmanager
-def _screen() -> Iterator[int]:
-    """Switch the terminal to its second screen and single keys; restore both in any case."""
-    keyboard = sys.stdin.fileno()
-    before = termios.tcgetattr(keyboard)
-    try:
-        tty.setcbreak(keyboard)
-        sys.stdout.write(ALTERNATE_ON + CLEAR)
-        yield keyboard
-    finally:
-        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
-        sys.stdout.write(ALTERNATE_OFF)
-        sys.stdout.flush()
-
-
-def _quits(keyboard: int) -> bool:
-    """Wait for the next refresh; return whether `q` was typed meanwhile."""
-    until = time.monotonic() + INTERVAL_S
-    while (left_s := until - time.monotonic()) > 0:
-        if not select.select([keyboard], [], [], left_s)[0]:
-            return False
-        typed = os.read(keyboard, 64)
-        if not typed or b"q" in typed.lower() or b"\x03" in typed:
-            return True
-    return False
