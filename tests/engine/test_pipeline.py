@@ -138,6 +138,17 @@ def test_an_error_says_what_the_server_asks_for_by_its_status(tmp_path: Path, st
         assert ring.rows[0].offer == (asks if status == 402 else "")
 
 
+def test_a_refresh_without_hops_left_is_a_link_like_others(tmp_path: Path) -> None:
+    refresh = reply(b'<meta http-equiv="refresh" content="0; url=/next">')
+    with Ring(tmp_path, {ROOT: refresh, ROOT + "next": page()}, scope={"hops_max": 0}) as ring:
+        ring.crawl(ROOT)
+        assert ring.outcomes == {ROOT: "fetched", ROOT + "next": "fetched"}
+        assert [(row.link_type, row.depth) for row in ring.rows] == [("seed", 0), ("meta_refresh", 1)]
+    with Ring(tmp_path / "hop", {ROOT: refresh, ROOT + "next": page()}) as ring:
+        ring.crawl(ROOT)
+        assert [(row.link_type, row.depth) for row in ring.rows] == [("seed", 0), ("meta_refresh", 0)]
+
+
 def test_a_redirect_that_names_nothing_is_an_error_of_the_page(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT: reply(b"", 302)}) as ring:
         ring.crawl(ROOT)

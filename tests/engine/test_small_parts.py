@@ -20,7 +20,7 @@ from gossamer.model.links import ALLOWED, Link, Prerequisite, Verdict, Visit
 from gossamer.model.pages import PageRow
 from gossamer.model.standing import DownloadHistory, LastVisit, Standing
 from gossamer.model.visits import Failure, Reply
-from gossamer.ports import VisitMiddleware
+from gossamer.ports import Conclusion, ExaminedPage, VisitMiddleware
 from gossamer.stages.scope.lists import ExcludedHost
 from gossamer.testing import FakeClock, page, reply
 from gossamer.testing.fakes import Answers
@@ -218,6 +218,20 @@ def test_what_a_middleware_makes_of_a_reply_is_what_all_others_see(tmp_path: Pat
         ring.crawl(ROOT)
         assert [(row.status, row.outcome) for row in ring.rows] == [(410, "http_error")]
         assert ring.web.counts == {ROOT: 1}
+
+
+def test_a_middleware_ends_the_visit_of_a_page_that_was_read(tmp_path: Path) -> None:
+    class Doubting(VisitMiddleware):
+        name = "doubting"
+
+        def settle_document(self, page: ExaminedPage, now: float) -> Conclusion | None:
+            return Conclusion("challenged", "as it says") if page.visit.url.text == ROOT else None
+
+    with Ring(tmp_path, {ROOT: page("/a"), ROOT + "b": page()}) as ring:
+        ring.with_feature(Doubting())
+        ring.crawl(ROOT, ROOT + "b")
+        assert ring.outcomes == {ROOT: "challenged", ROOT + "b": "fetched"}, "its links are not followed"
+        assert next(row.error for row in ring.rows if row.url == ROOT) == "as it says"
 
 
 # ---- prerequisites
