@@ -134,10 +134,7 @@ def lock_directory(
 ) -> DirectoryLock:
     """Lock a crawl's directory, or one shard's `state`, for this process. Blocks for at most `wait_s`.
 
-    With `reading`, a read-only directory is accepted.
-
-    Raises:
-        ConfigError: it is in use, or cannot be written.
+    With `reading`, a read-only directory is accepted. Raises ConfigError: it is in use, or cannot be written.
     """
     try:
         if state is not None and not reading:

@@ -118,10 +118,8 @@ def fit_budget(config: Config) -> Config:
     """Return the configuration with the shares of its budget in place of keys that hold their defaults.
 
     Their origin is `memory.budget_bytes` then, and another budget changes them again. A key that is set to more than
-    its share takes from the others; one that is set to less leaves them as they are.
-
-    Raises:
-        ConfigError: the budget does not hold this configuration.
+    its share takes from the others; one that is set to less leaves them as they are. Raises ConfigError: the budget
+    does not hold this configuration.
     """
     defaults = _defaults()
     budget_bytes = defaults.memory.budget_bytes + browser_bytes(config)

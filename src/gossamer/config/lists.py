@@ -127,10 +127,8 @@ LINE_CHARACTERS_MAX = 65_536
 def lines_of(path: Path, holding: str = "", bytes_max: int | None = None) -> Iterator[tuple[int, str]]:
     """Yield (line number, text) of the lines that hold something; memory does not grow with the file.
 
-    `holding` says in the message what was sought in it.
-
-    Raises:
-        ConfigError: the file cannot be read, is no UTF-8, is longer than `bytes_max`, or has a line without end.
+    `holding` says in the message what was sought in it. Raises ConfigError: the file cannot be read, is no UTF-8, is
+    longer than `bytes_max`, or has a line without end.
     """
     try:
         size = 0

@@ -49,10 +49,8 @@ def request_rules(config: Config) -> dict[str, RequestRule]:
 
     Credentials in `fetch.headers` are for the origin of the seeds, if they have one origin only: the URLs that were
     given as arguments or in `seeds.urls`. A seed of http may be redirected to https on the same host: that is the same
-    owner by a safer scheme, so both origins receive them.
-
-    Raises:
-        ConfigError: a secret cannot be read, or no single origin is known for a credential.
+    owner by a safer scheme, so both origins receive them. Raises ConfigError: a secret cannot be read, or no single
+    origin is known for a credential.
     """
     rules = {where: _reveal_rule(rule, f'request."{where}"') for where, rule in config.request.rules.items()}
     loose = {name: value for name, value in config.fetch.headers.items() if is_credential(name)}

@@ -363,10 +363,8 @@ it changes something; in `gossamer.api.verbs` a method of its name is in `Comman
 
 
 def read(name: str, fields: Mapping[str, object], *, from_texts: bool = False) -> VerbRequest:
-    """Return a request of its fields; with `from_texts` numbers and truths may be written out, as in a query.
-
-    Raises:
-        InvalidError: the fields do not fit; the text names the first one.
+    """Return a request of its fields; with `from_texts` numbers and truths may be written out, as in a query. Raises
+    InvalidError: the fields do not fit; the text names the first one.
     """
     verb = VERBS.get(name)
     if verb is None:

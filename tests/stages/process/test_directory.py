@@ -33,6 +33,9 @@ def one(line: bytes) -> ListingEntry | None:
         (b"2020-01-31  12:00             1,234 f.txt", ListingEntry(b"f.txt", "file")),
         (b"01-31-2020  12:00PM   <JUNCTION>   j [C:\\x y]", ListingEntry(b"j", "link", b"C:/x y")),
         (b"type=dir;modify=20200101000000; x y", ListingEntry(b"x y", "directory")),
+        # draft-ietf-ftpext-mlst has no last semicolon, as FileZilla reads it (directorylistingparser.cpp).
+        (b"type=file;size=12 x y", ListingEntry(b"x y", "file")),
+        (b"Type=Dir a=b", ListingEntry(b"a=b", "directory")),
         (b"Size=1;Type=file;Perm=r;  lead", ListingEntry(b" lead", "file")),
         (b"type=OS.unix=slink:/foo/bar;size=3; lnk", ListingEntry(b"lnk", "link", b"/foo/bar")),
         (b"type=OS.unix=symlink;size=3; lnk", ListingEntry(b"lnk", "link", b"")),

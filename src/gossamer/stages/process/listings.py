@@ -47,7 +47,9 @@ _OS2 = re.compile(
 _VSHELL = re.compile(rb"\d++\s++[A-Z][a-z]{2} \d\d, \d{4} \d\d:\d\d ([^ ].*?)(/?)", re.DOTALL)
 _NUMBERS = re.compile(rb"0?(10|4)[0-7]{4}(?:\s++\d++){4}\s++(.+)", re.DOTALL)
 """Mode as a number, owner, group, size, seconds since 1970."""
-_MLSD = re.compile(rb"((?:[\w.-]++=[^;]*+;)+) (.+)", re.DOTALL)
+_MLSD = re.compile(
+    rb"(?=[\w.-]+=)((?>(?:[\w.-]++=[^;]*+;)*)(?:[\w.-]++=[^; ]*+)?) (.+)", re.DOTALL
+)  # Drafts: no last ;
 _EPLF = re.compile(rb"\+([^\t]*)\t(.+)", re.DOTALL)
 
 
