@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ from gossamer.results.imports.sources import find_sources
 from gossamer.world.process import birth_of
 from gossamer.world.spill import Spills
 from tests.commands import run
-from tests.results.imports.archives import HOST, Stored, do_import, page, rows, site, write_warc
+from tests.results.imports.archives import HOST, Stored, do_import, packed, page, record, rows, site, write_warc
 
 PAGES = 90
 DEADLY = f"{HOST}/p33"
@@ -82,6 +83,7 @@ def test_tables_are_the_same_for_any_number_of_processes(
     do_import(tmp_path / "whole", *archives, how)
     monkeypatch.setattr(importing, "AHEAD_BYTES_MIN", 0)
     monkeypatch.setattr(ahead, "STRETCH_RECORDS", 8)
+    monkeypatch.setattr(ahead, "RANGE_BYTES", 3_000)
     # There is one process with little memory, and none on a single processor.
     for processes, memory in ((1, "1GiB"), (2, "256MiB"), (3, "1GiB")):
         monkeypatch.setattr(ahead, "processors", lambda processes=processes: processes)
@@ -92,6 +94,42 @@ def test_tables_are_the_same_for_any_number_of_processes(
         for table, columns in (("pages", but), ("links", "*")):
             assert rows(directory, columns, table) == rows(tmp_path / "whole", columns, table)
         assert run("verify", str(directory), "--deep")[0] == 0
+
+
+def stored(one: Stored, body: bytes) -> bytes:
+    return gzip.compress(record(one._replace(body=body)), 0)
+
+
+RANGES: dict[str, Callable[[], bytes]] = {
+    "members": lambda: packed(site(PAGES)),
+    "an archive in the archive": lambda: (
+        packed(site(20)) + stored(Stored(f"{HOST}/in"), packed(site(90)[60:])) + packed(site(PAGES)[20:60])
+    ),
+    "one member": lambda: gzip.compress(b"".join(map(record, site(PAGES)))),
+    "three records a member": lambda: b"".join(
+        gzip.compress(b"".join(map(record, site(PAGES)[at : at + 3]))) for at in range(0, PAGES, 3)
+    ),
+    "damage": lambda: packed(site(40)) + bytes(range(256)) * 20 + packed(site(PAGES)[40:]),
+}
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("kind", RANGES)
+def test_records_are_counted_in_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """A range may begin in a member that holds another archive as it is, or have no beginning of a member."""
+    path = tmp_path / "a.warc.gz"
+    path.write_bytes(RANGES[kind]())
+    monkeypatch.setattr(importing, "AHEAD_BYTES_MIN", 0)
+    monkeypatch.setattr(ahead, "RANGE_BYTES", 900)
+    found = []
+    for processes in (1, 2):
+        monkeypatch.setattr(ahead, "processors", lambda processes=processes: processes)
+        directory = tmp_path / f"{processes}"
+        status, out, err = run("import", str(path), "-o", str(directory))
+        # As above: copies are as long as the name of the moment.
+        tables = [rows(directory, "* EXCLUDE (warc_offset, warc_length)"), rows(directory, "*", "links")]
+        found.append((status, out.replace(str(directory), "DIR"), err, tables))
+    assert found[0] == found[1]
 
 
 @pytest.mark.heavy

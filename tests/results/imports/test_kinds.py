@@ -95,7 +95,7 @@ def test_what_was_derived_of_archives_holds_no_pages(tmp_path: Path, kind: str, 
     folder.mkdir()
     path = write(folder / f"a.warc.{name}.gz", derived(kind, [(f"{HOST}/{number}", b"text") for number in range(3)]))
     status, out, err = run("import", str(path), "-o", str(tmp_path / "crawl"))
-    assert status == 0
+    assert status == 3
     assert f"{kind} records 3" in out
     assert "there are no pages" in err
     assert err.count("\n") == 1

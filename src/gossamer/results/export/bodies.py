@@ -417,9 +417,7 @@ def _stores_of(file: Path) -> list[ObjectStore]:
 
 
 def _headers_of(own: ArchivedRecord, original: ArchivedRecord) -> tuple[tuple[str, str], ...]:
-    """Return the headers of a page, which are its own; of a record without a head those of the original. A 304 updates
-    these, except for what describes the payload, as in a browser's cache (RFC 9111, section 3.2).
-    """
+    """Return the headers of a page: its own, or its original's, which a 304 updates (RFC 9111, section 3.2)."""
     if own.headers and own.status != NOT_MODIFIED:
         return own.headers
     newer = tuple(header for header in own.headers if not header[0].lower().startswith("content-"))

@@ -274,9 +274,7 @@ def is_read(share: Share, to: str, permitted: Permission | str | None, table: st
 
 
 def stream(crawl: ExportedCrawl, request: ExportRequest, out: BinaryIO, folder: Path) -> Exported:
-    """Write JSON lines or CSV to a stream. Logs of a crawl that died become Parquet in `folder` first. Raises
-    ConfigError: as `export`, and other formats need a file.
-    """
+    """Write JSON lines or CSV to a stream; logs become Parquet in `folder`. Raises ConfigError: as `export`."""
     to = request.to
     if to not in FORMS:
         raise ConfigError(f"-o -: {to} cannot be written to standard output; jsonl and csv can")
@@ -388,9 +386,7 @@ def _make(
 
 
 def inputs_of(crawl: ExportedCrawl, tables: Sequence[str], logs_folder: Path) -> ExportInputs:
-    """Return the files that hold the tables now; what is in logs alone becomes Parquet in `logs_folder`. Raises
-    DamagedError: a file of the tables is missing, or is not what was written.
-    """
+    """Return the files of the tables; logs become Parquet in `logs_folder`. Raises DamagedError: a file is lost."""
     crawl.require(tables, warcs=False)
     inputs = ExportInputs(running=crawl.running, unread=crawl.unread, begun_at=crawl.now)
     recorded = {name: entry.crc for name, entry in (crawl.files or {}).items()}

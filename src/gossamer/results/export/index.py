@@ -76,9 +76,7 @@ def sort_lines(
     wanted: Wanted = lambda batch: batch,
     warcs: Sequence[ExportPiece] = (),
 ) -> Sorter:
-    """Make sorted runs of the index lines and return their sorter; goes on where `step` says. If a page was rendered,
-    what is in `warcs` of that and in no row is listed too.
-    """
+    """Make sorted runs of the lines and return their sorter, from where `step` says. `warcs` has rendered pages."""
     sorter = Sorter(work.folder / "lines", [LINE], memory_bytes_max, step.runs)
     if step.is_sorted:
         return sorter
@@ -137,9 +135,7 @@ def _of_rendered(warcs: Sequence[ExportPiece]) -> Iterator[cdxj.IndexEntry]:
 def unique_lines(
     sorter: Sorter, consumed: list[int], last: bytes, standing: cdxj.StandingRecords | None = None
 ) -> Iterator[tuple[list[bytes], bytes, list[int]]]:
-    """Yield lines in order, each once, with the last of them and how many of each run are behind it; with `standing`
-    those of a 304 lead to the record that stood then.
-    """
+    """Yield lines in order, each once, with how far runs are; with `standing`, those of a 304 lead to its record."""
     for table, behind in sorter.merge(consumed):
         lines = []
         for raw in table[LINE].to_pylist():

@@ -118,9 +118,7 @@ def _logs(home: Home, manifest: list[ManifestEntry]) -> list[CommittedLog]:
 
 
 def export_means(config: Config, *, markdown: bool = True) -> Means:
-    """Return the dependencies of exports that read pages: the decoder of content codings, and functions from a page to
-    its text, and to `markdown` if it is needed: that is half of their cost.
-    """
+    """Return what exports of pages need: the decoder, and functions from a page to text and, if wanted, `markdown`."""
     options = replace(config.process, text=True)
     reading = Modules([VisibleText(options)], options)
     names = ("main_text", "markdown", "metadata") if markdown else ("main_text", "metadata")

@@ -69,9 +69,7 @@ def export_markdown(work: ExportFolder, plan: Path, warc_folder: Path, means: Me
 def with_contents(
     plan: Path, start: int, warc_folder: Path, means: Means
 ) -> Iterator[tuple[int, Planned, MarkdownPage | None]]:
-    """Yield the pages of a plan from a position on, each with the position behind it and its content, or the text that
-    the crawl found in a document; None where there is none.
-    """
+    """Yield the pages of a plan from a position on, with that behind each, and its content or text if there is one."""
     find = means.contents if means.contents_of is None or rows_of(plan) - start < PAGES_MIN else means.contents_of
     rows, ahead = tee(read_plan(plan, start))
     asked = (row.record for _, row in ahead if _is_read(row))

@@ -1,6 +1,4 @@
-"""Source: the rows of a table as one stream, from any number of files with any columns, and the database (DuckDB) that
-reads them, in bounded memory and without extensions.
-"""
+"""Source: the rows of a table as one stream from any files, and the database that reads them in bounded memory."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -239,9 +239,7 @@ def _write_block(packed: BinaryIO, blocks: BinaryIO, lines: list[bytes], offset:
 
 
 def _write_pages(target: Path, plan: Path, held: _HeldWarcs, bodies: RecordBodies, means: Means) -> MainPage:
-    """Write the list of pages that people may want to begin with, HTML that was fetched, and documents with text, each
-    with its text, by which players search; return the main page.
-    """
+    """Write the list of pages for players: fetched HTML and documents, each with its text; return the main page."""
     new = target.with_name(target.name + ".new")
     main = MainPage()
     with new.open("wb") as file:

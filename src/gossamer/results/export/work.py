@@ -55,9 +55,7 @@ _SHARD = re.compile(r"-(\d{3,10})-\d+-\d+\.")
 
 
 class Share(msgspec.Struct, frozen=True):
-    """Share `number` (from 0) of `of` of a crawl: files whose names, and rows of `pages` whose column `shard`, have the
-    number of a shard with this remainder. So shards that a crawl had earlier are in one too.
-    """
+    """Share `number` (from 0) of `of`: files and rows whose shard has this remainder, so former shards too."""
 
     number: int
     of: int

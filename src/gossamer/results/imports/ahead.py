@@ -19,12 +19,15 @@ from msgspec.structs import replace
 from gossamer.config import Config
 from gossamer.config.live import FILE
 from gossamer.engine.examine import Examined, Examiner, dead
-from gossamer.results.imports.capture import Capture, CapturePlace, ImportRequest, Item, Refused, Room, Source
+from gossamer.results.imports.capture import Capture, CapturePlace, ImportRequest, Item, Refused, Room, Skipped, Source
 from gossamer.results.imports.reading import captures_of
 from gossamer.world.pool import WorkerPool
 from gossamer.world.process import child_environment, processors
 from gossamer.world.workers import WorkerError
 
+RANGE_BYTES = 8 << 20
+COUNTED_MAX = 100_000
+"""Records in a range; the importing process counts those of one that has more."""
 STRETCH_RECORDS = 32
 STRETCH_BYTES = 1 << 20
 """A stretch of an archive ends after as many records, or bytes of the file, at the next member of another address."""
@@ -32,16 +35,11 @@ ANSWER_BYTES = 4 << 20
 """Bytes of bodies after which a process leaves the rest of its stretch to the importing process."""
 ANSWER_BYTES_MAX = 256 << 20
 PROCESS_BYTES = 96 << 20
-"""Memory of a process, about."""
 STOP_LOOK_S = 0.25
-"""Between two looks for an order to stop, while a process reads."""
 STRETCHES_WAITING = 1
-"""Stretches that wait for each process."""
 TOGETHER_MAX = 64
 TOGETHER_BYTES = 1 << 20
-"""Items that the importing process reads and examines together, and bytes of bodies after which no further one joins:
-code and data of a step stay in the processor's caches (decision 18).
-"""
+"""Items and bytes of bodies that the importing process examines together: it stays in caches (decision 18)."""
 _encode = msgspec.msgpack.Encoder(enc_hook=str).encode
 
 
@@ -53,6 +51,8 @@ class ArchiveStretch(msgspec.Struct, array_like=True, frozen=True):
     """Place of the record before the first."""
     until: tuple[int, int] | None = None
     """Offset of the last, and its place within the member; None: it is the last of the archive."""
+    counts: bool = False
+    """They are only counted, on to the first member behind `until` that is of another address."""
 
     def items(self, room: Room) -> Iterator[Item]:
         """Yield what its records are. Raises as `captures_of`."""
@@ -63,6 +63,21 @@ class ArchiveStretch(msgspec.Struct, array_like=True, frozen=True):
             yield item
             if place == self.until:
                 return
+
+
+def ranges_of(source: Source) -> Iterator[ArchiveStretch]:
+    """Yield the ranges of an archive whose records are counted at once: several where members can be searched."""
+    size = source.length if source.length >= 0 else source.size
+    step = RANGE_BYTES if source.packing and source.form == "warc" and not source.member else max(size, 1)
+    for begin in range(0, max(size, 1), step):
+        at = source.begin + begin
+        after = CapturePlace(source.number, at - 1, -1, step) if begin else None
+        yield ArchiveStretch(source, after, (at + step, 0) if begin + step < size else None, counts=True)
+
+
+def offset_of(item: Item) -> int:
+    """Return where an item lies in the file."""
+    return item.offset if isinstance(item, Refused) else item.place.offset
 
 
 def together(items: Iterator[Item]) -> Iterator[list[Item]]:
@@ -119,7 +134,6 @@ class StretchQuestion(msgspec.Struct, array_like=True, frozen=True):
     stretch: ArchiveStretch
     request: ImportRequest
     left_out: Sequence[int] = ()
-    """Numbers of items of which a process died."""
 
 
 class ReadItem(msgspec.Struct, array_like=True, frozen=True):
@@ -143,9 +157,10 @@ class StretchAnswer(msgspec.Struct, array_like=True, frozen=True):
 
     items: Sequence[ReadItem] = ()
     is_whole: bool = False
-    """They are all of it."""
     is_suspect: bool = False
     """Processes died while they read it: its captures are examined in quarantine."""
+    next: int = -1
+    """Of records that are counted: offset of the first that belongs to another range; -1 if there is none."""
 
 
 _question = msgspec.msgpack.Decoder(StretchQuestion).decode
@@ -161,6 +176,8 @@ class StretchReader(NamedTuple):
     def answer(self, data: bytes, note: Callable[[int], None]) -> bytes:
         """Answer a question. `note` is called with the number of an item, from 1 on, before it is examined."""
         question = _question(data)
+        if question.stretch.counts:
+            return _encode(self._count(question))
         encoded: list[msgspec.Raw] = []
         size = 0
         for some in together(question.stretch.items(self.room)):
@@ -173,6 +190,23 @@ class StretchReader(NamedTuple):
                 read.append(self._read(question, number, item, note))
             encoded += map(_encode_item, read)
         return _encode((encoded, True))
+
+    def _count(self, question: StretchQuestion) -> StretchAnswer:
+        stretch = question.stretch
+        room = replace(self.room, counts=True, heads=bool(question.request.statuses))
+        items: list[ReadItem] = []
+        last: Capture | Skipped | None = None
+        for item in captures_of(stretch.source, room, stretch.after):
+            if len(items) == COUNTED_MAX:
+                return StretchAnswer()
+            if not isinstance(item, Refused):
+                offset = item.place.offset
+                is_behind = stretch.until is not None and offset >= stretch.until[0]
+                if is_behind and last is not None and offset > last.place.offset and item.url != last.url:
+                    return StretchAnswer(items, True, next=offset)
+                last = item
+            items.append(ReadItem(replace(item, headers=()) if isinstance(item, Capture) else item))
+        return StretchAnswer(items, True)
 
     def _read(self, question: StretchQuestion, number: int, item: Item, note: Callable[[int], None]) -> ReadItem:
         if not (isinstance(item, Capture) and item.may_be_page) or question.request.why_unwanted(item):
@@ -202,9 +236,7 @@ class Ahead:
     """Reads and examines stretches in separate processes, as many ahead as there are processes and places for them."""
 
     def __init__(self, config: Config, directory: Path, *, is_on: bool) -> None:
-        """There is a process for each processor, as far as half of the memory goes. There is none without `is_on`, and
-        on a single processor, where passing the findings on costs a tenth of an import and gains nothing.
-        """
+        """Have a process for each processor, within half of the memory; none without `is_on`, and for one processor."""
         cores = processors()
         places = config.memory.budget_bytes // 2 // PROCESS_BYTES
         self._processes = min(cores, places) if is_on and cores > 1 else 0
@@ -217,7 +249,7 @@ class Ahead:
     async def answers(
         self, stretches: Iterator[ArchiveStretch], request: ImportRequest, stop: asyncio.Event
     ) -> AsyncGenerator[tuple[ArchiveStretch, StretchAnswer], None]:
-        """Yield stretches in their order, with what processes read of them, until `stop` is set. Ends the processes."""
+        """Yield stretches in their order, with what processes read of them, until `stop` is set."""
         asked: deque[tuple[ArchiveStretch, asyncio.Task[StretchAnswer]]] = deque()
         try:
             while True:
@@ -236,7 +268,10 @@ class Ahead:
         finally:
             for _, task in asked:
                 task.cancel()
-            await self._pool.close()
+
+    async def close(self) -> None:
+        """End the processes."""
+        await self._pool.close()
 
     async def _ask(self, question: StretchQuestion) -> StretchAnswer:
         """Return the answer, without the findings of captures of which a process died."""

@@ -24,9 +24,7 @@ class Source(msgspec.Struct, frozen=True):
     name: str
     """For people: the path or address, and after `!` the file's name in a package."""
     place: str
-    """Path of the file, or the address of an object."""
     size: int
-    """Bytes of the whole file."""
     form: Literal["warc", "arc", "har", ""]
     """By content; empty with a fault."""
     packing: Packing = ""
@@ -49,17 +47,13 @@ class CapturePlace(msgspec.Struct, frozen=True):
     """Place of a record. Sources give their records in the order of (`offset`, `within`), each once."""
 
     source: int
-    """Number of the source."""
     offset: int
-    """First byte in the file of the member or frame that holds the record, or of the record itself. In a source that
-    is deflated: in its unpacked form. In a HAR file: the number of the entry.
-    """
+    """First byte in the file, or in the unpacked form, of its member or of itself; of HAR: the number of the entry."""
     within: int = 0
-    """First byte of the record in the unpacked member."""
+    """First byte of the record in the unpacked member; -1: the first member behind `offset` is searched."""
     length: int = 0
-    """Bytes of the file that hold the record and no other; 0 if there are none."""
+    """Bytes of the file that hold the record and no other; 0 if there are none. Of a search: those looked at."""
     packing: Packing = ""
-    """How these are packed."""
     linkable: bool = False
     """These bytes are a whole WARC record that a reader can read without the rest of the file."""
 
@@ -99,7 +93,6 @@ class Capture(msgspec.Struct, frozen=True, tag=True):
     via: str = ""
     """The page that linked here, from a metadata record (Heritrix, Gossamer)."""
     depth: int | None = None
-    """Links from a seed, from a metadata record."""
     link_type: str = LINK_TYPE
     """Of the link that led here, from a metadata record. One that is taken for a seed has another."""
     hops: int = 0
@@ -111,7 +104,6 @@ class Capture(msgspec.Struct, frozen=True, tag=True):
     wire_bytes: int = 0
     """Bytes of the transfer, from a metadata record (Heritrix, Gossamer); 0 without one."""
     authenticated: bool = False
-    """As in `Reply`, of Gossamer's records."""
 
     @property
     def body_bytes(self) -> int:
@@ -141,9 +133,7 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
 
     source: int
     file: str
-    """`Source.name`."""
     offset: int
-    """As in `CapturePlace`."""
     reason: str
     """Rest of a sentence: `ends early`."""
 
@@ -164,7 +154,6 @@ class ImportRequest(msgspec.Struct, frozen=True):
 
     sources: tuple[Source, ...]
     copies: bool = False
-    """Whether bodies are copied where they could be read in place."""
     judges_scope: bool = False
     statuses: frozenset[int] = frozenset()
     """Those of captures that are imported; empty: all."""
@@ -185,13 +174,14 @@ class Room(msgspec.Struct, frozen=True):
 
     spills: Spills
     held_bytes_max: int = HELD_BYTES_MAX
-    """Larger bodies go to a file."""
     body_bytes_max: int = BODY_BYTES_MAX
     """Of larger ones the beginning is kept, marked as cut (`length`)."""
     store: ArchiveOptions = ArchiveOptions()
     """Options of object stores; its `store` is not used."""
     counts: bool = False
     """Records are only counted: bodies are skipped, and the texts of pages are read."""
+    heads: bool = True
+    """Heads of HTTP are read, too, while records are counted."""
 
 
 Item = Capture | Refused | Skipped

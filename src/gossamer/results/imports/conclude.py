@@ -225,9 +225,7 @@ class Captures:
         telemetry = shard.controls.telemetry
         self._outcomes = Outcomes(self._stages, Retries(1, 0.0, 0.0, Dice()), telemetry.logs, telemetry.counters)
         self._foreseen: list[tuple[Url, int, int]] = []
-        """Captures that are not noted yet, with depth and hops."""
         self.seeds: dict[str, str] = {}
-        """Addresses of the seeds by their keys."""
 
     def foresee(self, capture: Capture, depth: int | None) -> bool:
         """Note for `note_foreseen` that a capture will be imported. Return False if it is left out."""
@@ -269,9 +267,7 @@ class Captures:
     async def conclude(
         self, capture: Capture, place: Archived | None, source: str, examined: Examined | None, shown: ListedPage
     ) -> str:
-        """Import a capture; return why it is left out. `place` is that of its record, if that stays where it is,
-        `examined` what another process found, `shown` what browsers showed of a page whose content has it not.
-        """
+        """Import a capture with what another process found and browsers showed; return why it is left out."""
         stages = self._stages
         url = stages.namer.name(capture.url)
         if url is None:

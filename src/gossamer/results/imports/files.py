@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 BUFFER_BYTES = 1 << 18
 AHEAD_BYTES = 4 << 20
-"""Bytes of an object that are fetched at once."""
 MEMBER_BYTES_MAX = 16 << 30
 """Of a deflated member of a package, which is unpacked to disk before it is read."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from gossamer.model.errors import is_fatal
 from gossamer.model.links import SEED_ARGUMENT
 from gossamer.model.pages import Archived
 from gossamer.results.imports import progress as imported
-from gossamer.results.imports.ahead import Ahead, ArchiveStretch, Borders, StretchAnswer, together
+from gossamer.results.imports.ahead import Ahead, ArchiveStretch, Borders, StretchAnswer, offset_of, ranges_of, together
 from gossamer.results.imports.capture import Capture, ImportRequest, Item, Refused, Room, Source
 from gossamer.results.imports.conclude import Captures
 from gossamer.results.imports.listed import ListedPage, listed_pages
@@ -29,6 +29,7 @@ from gossamer.world.spill import Spills
 if TYPE_CHECKING:
     from gossamer.assembly.values import Shard
 
+Answers = AsyncGenerator[tuple[ArchiveStretch, StretchAnswer], None]
 YIELD_RECORDS = 200
 """Records that are counted before other work may run."""
 YIELD_PAGES = 8
@@ -77,7 +78,6 @@ class Importer:
         self._table = imported.ImportTable()
         self._sums: dict[str, str] = {}
         self._listed: tuple[str, dict[str, ListedPage]] = ("", {})
-        """The package that was read last, and the pages that it lists."""
         self._borders: dict[int, Borders] = {}
         """Of archives that are not done, by the number of the source."""
         self._last_commit = 0.0
@@ -112,16 +112,27 @@ class Importer:
         for source in self._request.sources:
             if source.fault:
                 self._refuse(Refused(source.number, source.name, 0, source.fault))
-        for source, progress in work:
-            await self._count(source, progress)
-            if self._stop.is_set():
-                return False
+        is_large = sum(source.size for source, progress in work if not progress.is_done) >= AHEAD_BYTES_MIN
+        ahead = Ahead(self._shard.controls.settings.config, self._directory, is_on=is_large)
+        try:
+            return await self._run(work, ahead)
+        finally:
+            await ahead.close()
+
+    async def _run(self, work: list[tuple[Source, imported.SourceProgress]], ahead: Ahead) -> bool:
+        request = replace(self._request, sources=())
+        ranges = chain.from_iterable(ranges_of(source) for source, progress in work if not progress.is_done)
+        async with aclosing(ahead.answers(ranges, request, self._stop)) as answers:
+            for source, progress in work:
+                await self._count(source, progress, answers)
+                if self._stop.is_set():
+                    return False
         work.sort(key=lambda pair: (pair[1].first_at, pair[1].number))
         if not self._captures.seeds:
             self._begin_seeds(text for _, progress in work for text in progress.seeds)
         self._is_counting = False
         await self._committer.commit()
-        await self._import_all()
+        await self._import_all(ahead)
         if self._stop.is_set():
             return False
         await self._finish()
@@ -137,12 +148,29 @@ class Importer:
         imported.enter(self._directory, self._table, source, digest, copies=self._request.copies)
         return progress
 
-    async def _count(self, source: Source, progress: imported.SourceProgress) -> None:
+    async def _counted(self, source: Source, answers: Answers) -> AsyncGenerator[Item, None]:
+        """Yield the records of an archive by its ranges; what no process answers, or begins elsewhere, is read here."""
+        at = 0
+        last = None
+        for stretch in ranges_of(source):
+            _, answer = await anext(answers, (stretch, None))
+            if answer is None:
+                return
+            if at < 0 or (stretch.until is not None and at >= stretch.until[0]):
+                continue
+            found = [read.item for read in answer.items if offset_of(read.item) >= at]
+            is_sound = bool(found) and (not at or offset_of(found[0]) == at)
+            room = replace(self._room, counts=True, heads=bool(self._request.statuses))
+            for item in found if is_sound else captures_of(source, room, last):
+                yield item
+                last = last if isinstance(item, Refused) else item.place
+            at = answer.next if is_sound else -1
+
+    async def _count(self, source: Source, progress: imported.SourceProgress, answers: Answers) -> None:
         """Count the records of an archive, and note its captures, so that no link to them is queued."""
-        room = replace(self._room, counts=True)
         if progress.is_done:
             if progress.has_texts and not all(one.is_done for _, one in self._work):
-                for item in captures_of(source, room):
+                for item in captures_of(source, replace(self._room, counts=True)):
                     self._texts.note(source, item)
             return
         borders = self._borders[source.number] = Borders()
@@ -151,7 +179,7 @@ class Importer:
         first = ""
         self._file = source.name
         listed = self._pages_of(source)
-        for item in captures_of(source, room):
+        async for item in self._counted(source, answers):
             progress.records += 1
             borders.note(item)
             progress.has_texts = self._texts.note(source, item) or progress.has_texts
@@ -190,13 +218,11 @@ class Importer:
                 ring.scope.roots.add_seed(url)
                 self._captures.seeds[url.key] = url.text
 
-    async def _import_all(self) -> None:
+    async def _import_all(self, ahead: Ahead) -> None:
         """Import the records of all archives that are not done, while processes read ahead."""
         # Copies of an archive have the same progress, and are imported once.
         sources = {progress.number: source for source, progress in self._work if not progress.is_done}
         waiting = {source.number: progress for source, progress in self._work}
-        is_large = sum(source.size for source in sources.values()) >= AHEAD_BYTES_MIN
-        ahead = Ahead(self._shard.controls.settings.config, self._directory, is_on=is_large)
         stretches = (
             stretch
             for source in sources.values()

@@ -18,7 +18,6 @@ PAGES_MAX = 100_000
 """Pages that are kept; further ones have the depth of their links, and their own title."""
 TITLE_CHARACTERS_MAX = 400
 BYTES_MAX = 256 << 20
-"""Of each list no more is unpacked."""
 LINE_BYTES_MAX = 8 << 20
 _LISTS = (("pages/pages.jsonl", 0), ("pages/extraPages.jsonl", None))
 """With the depth of pages of which a list says none: the first one has those that a person chose."""
@@ -38,7 +37,6 @@ class ListedPage(NamedTuple):
     depth: int | None = None
     title: str = ""
     text: str = ""
-    """As `PageTexts` keeps it on disk."""
 
 
 def listed_pages(source: Source, room: Room, texts: PageTexts) -> dict[str, ListedPage]:

@@ -46,7 +46,6 @@ class SourceProgress(msgspec.Struct):
     """It holds texts of pages that may be in other archives."""
     last: CapturePlace | None = None
     done: int = 0
-    """Records that were imported or left out."""
     captures: int = 0
     left_out: dict[str, int] = {}
     """Captures and records that are no pages, by the reason why they are left out."""
@@ -67,7 +66,6 @@ class ImportTable(msgspec.Struct):
     """The archives of a crawl's directory, in `imports.json`."""
 
     is_done: bool = False
-    """Whether all of them are imported."""
     files: list[LinkedFile] = []
 
 
@@ -111,7 +109,7 @@ def refuse_linked(directory: Path) -> None:
 
 
 def faults_of_links(directory: Path, *, deep: bool) -> Iterator[tuple[str, str]]:
-    """Yield the links to archives that are missing or have changed, and what is wrong; `deep` reads them."""
+    """Yield archives that are gone or changed, and how. `deep` reads them; those that have grown are read anyway."""
     for file in read_table(directory).files:
         path = directory / WARCS / file.link
         if not file.link:
@@ -137,9 +135,7 @@ def sha256_of(source: Source, store: ArchiveOptions) -> str:
 
 
 def enter(directory: Path, table: ImportTable, source: Source, digest: str, *, copies: bool) -> None:
-    """Add an archive to a table, once, with a link in the folder of WARC files if records can be read in place. A link
-    to one that is gone, or was cut, leads to its new place from then on.
-    """
+    """Add an archive to a table, once, with a link to it if records can be read in place. A broken link is mended."""
     path = Path(source.place)
     for at, known in enumerate(table.files):
         if known.sha256 == digest:

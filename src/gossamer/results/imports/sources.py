@@ -95,9 +95,7 @@ def find_sources(names: Sequence[str], store: ArchiveOptions = _NO_OPTIONS) -> l
 
 
 def _base(place: str, line: str) -> str:
-    """Return what precedes a relative path of a list: the folder above it that has the path's first folder, as in
-    `s3://commoncrawl/crawl-data/NAME/warc.paths.gz` with `crawl-data/…`, else the folder of the list.
-    """
+    """Return the folder above a list that has a path's first folder in it, as on `s3://commoncrawl`, else its own."""
     above, found, _ = place.partition("/" + line.partition("/")[0] + "/")
     return (above if found else place.rpartition("/")[0]) + "/"
 
@@ -145,19 +143,10 @@ def _paths(name: str) -> Iterator[str]:
                 f"{folder}/{file}" for file in sorted(files) if file[0] != "." and file.lower().endswith(_SUFFIXES)
             )
         yield from (str(error.filename) for error in locked)
-    elif _may_exist(name):
+    elif os.path.exists(name) or (Path(name).parent.is_dir() and not os.access(Path(name).parent, os.X_OK)):  # noqa: PTH110
         yield name
     else:
         yield from (one for one in sorted(glob.glob(name, recursive=True)) if os.path.isfile(one))  # noqa: PTH113, PTH207
-
-
-def _may_exist(name: str) -> bool:
-    """Return whether a path leads to something, or its folder does not say it."""
-    try:
-        os.stat(name)  # noqa: PTH116
-    except OSError as error:
-        return isinstance(error, PermissionError)
-    return True
 
 
 def _look_up(place: str, store: ArchiveOptions) -> list[Source]:

@@ -38,7 +38,8 @@ _METHOD = re.compile(r"[?&]__wb_method=([A-Za-z]{1,20})(?:&|\Z)")
 def captures_of_warc(source: Source, unpacked: Unpacked, room: Room, after: CapturePlace | None) -> Iterator[Item]:
     """Yield what the records of a WARC or ARC file are, in their order."""
     start = (after.offset - source.begin, after.within) if after is not None else None
-    stream = RecordStream(unpacked, is_arc=source.form == "arc", after=start)
+    search_bytes = after.length if after is not None and after.within < 0 else 0
+    stream = RecordStream(unpacked, is_arc=source.form == "arc", after=start, search_bytes=search_bytes)
     groups = _Grouping()
     reading = _ContentReader(room)
     is_whole = not (unpacked.has_dictionary or source.member or source.form == "arc")
@@ -85,6 +86,7 @@ class _ContentReader:
         if kind not in CAPTURES or scheme_of(url) not in SCHEMES:
             return b""
         about: dict[str, Any] = {"kind": kind, "url": url}
+        date = date_of(fields.get("warc-date", ""))
         is_bare = not fields.get("content-type", "application/http").startswith("application/http") and not (
             begins_reply(record.block)
         )  # As in ARC files of programs that kept no heads.
@@ -93,9 +95,13 @@ class _ContentReader:
             about["status"] = 200
             about["headers"] = (("Content-Type", fields.get("content-type", "")),)
             body = iter(record.block.take, b"")
+        elif date and self._room.counts and not self._room.heads and begins_reply(record.block):
+            about["status"] = 0
+            about["headers"] = ()
+            body = iter(())
         else:
             body = self._read_http(record.block, about, fields.get("warc-protocol", ""))
-        about["fetched_at"] = self._date(fields, about["headers"])
+        about["fetched_at"] = self._date(date, fields, about["headers"])
         cut = False
         if kind != "revisit" and not self._room.counts:
             about["body"], about["file"], cut = keep(iter(body), self._room)
@@ -119,9 +125,8 @@ class _ContentReader:
         pieces = iter(block.take, b"")
         return Dechunked(pieces) if is_chunked(head.headers) else pieces
 
-    def _date(self, fields: dict[str, str], headers: tuple[tuple[str, str], ...]) -> float:
+    def _date(self, date: float | None, fields: dict[str, str], headers: tuple[tuple[str, str], ...]) -> float:
         """Return when a record was made: as it says, else as the server says, else when the last one was."""
-        date = date_of(fields.get("warc-date", ""))
         date = date or next((http_date(value) for name, value in headers if name.lower() == "date"), None)
         date = date or self._last_date
         if not date:
@@ -139,7 +144,6 @@ class _Grouping:
     def _begin(self) -> None:
         self._items: list[Item] = []
         self._at = -1
-        """Index of the capture among these."""
         self._ids: set[str] = set()
         self._url = ""
         self._beside: dict[str, Any] = {}

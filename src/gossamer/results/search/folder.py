@@ -86,9 +86,7 @@ def rows_at(position: str) -> int:
 
 
 def is_behind(directory: Path, position: str) -> bool:
-    """Return whether a crawl has files of `pages` that are newer than its index. One that follows its crawl is behind
-    if a later run did not keep it (`search.enabled`), also where it follows it again. Costs a look into two folders.
-    """
+    """Return whether a crawl has files of `pages` that are newer than its index. Costs a look into two folders."""
     if position.endswith(LACKING):
         return True
     _, made, files = position.partition(_OF)
@@ -153,9 +151,7 @@ def record(folder: Path) -> None:
 
 
 def faults(folder: Path, *, deep: bool) -> Iterator[tuple[Path, str]]:
-    """Yield the files of an index that are missing or not what was written, with what is wrong; `deep` reads them.
-    Where nothing is recorded, the index's own list of segments and the checksums in their files tell.
-    """
+    """Yield files of an index that are missing or changed, and how, by recorded sums or its own; `deep` reads them."""
     path = folder / SUMS
     try:
         recorded = msgspec.json.decode(path.read_bytes(), type=dict[str, Sums])

@@ -157,9 +157,7 @@ def reading(folder: Path) -> Iterator[tantivy.Index]:
 
 
 def open_index(folder: Path, place: Path | None = None) -> tantivy.Index:
-    """Open the index of a folder, or the links to it at `place`. Raises ConfigError: it is not an index, or is of
-    another version.
-    """
+    """Open the index of a folder, or the links to it at `place`. Raises ConfigError: it is none of this version."""
     place = place or folder
     try:
         index = tantivy.Index.open(str(place))

@@ -49,9 +49,7 @@ class QueryMatcher:
         """Whether words of the index may have others within, without a mark between."""
 
     def query(self, whole: QueryGroup, *, is_within: bool = False) -> Query:
-        """Return the query for pages that match, those that match exactly first; with `is_within` also pages with the
-        words of the query within longer ones, for which all words of the index are read.
-        """
+        """Return the query for pages, exact ones first; `is_within`: words within longer ones, reading all words."""
         self._is_within = is_within
         exact = self._group(whole, is_loose=False)
         if not self._is_loose:

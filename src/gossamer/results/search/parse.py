@@ -38,7 +38,6 @@ class QueryAtom(msgspec.Struct, frozen=True):
     text: str
     terms: tuple[str, ...]
     field: str = ""
-    """Empty: any."""
     is_prefix: bool = False
     """The last term is only the beginning of a word."""
     is_quoted: bool = False

@@ -65,9 +65,7 @@ def _search_one(folder: Path, question: SearchQuestion) -> SearchResults:
 
 
 def best_of(answers: Sequence[SearchResults], limit: int) -> SearchResults:
-    """Merge the answers of several indexes of different pages. Each index computes word frequencies alone, which
-    differ little since sites are divided at random. A page in two indexes is listed once, as last fetched.
-    """
+    """Merge the answers of indexes, whose word frequencies differ little. A page counts once, as last fetched."""
     latest: dict[str, SearchHit] = {}
     for hit in (hit for answer in answers for hit in answer.hits):
         if hit.url not in latest or latest[hit.url].fetched_at < hit.fetched_at:

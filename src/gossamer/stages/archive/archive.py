@@ -160,9 +160,7 @@ class Archives:
             archive.close()
 
     def close(self) -> None:
-        """Finish all archives, once: the commit that follows makes the files final. If a component fails, the others
-        are finished all the same, and the error is in `failure`.
-        """
+        """Finish all archives, once; the next commit makes the files final. The first error is in `failure`."""
         if self._closed:
             return
         self.finish_segments()

@@ -102,9 +102,7 @@ class Checkpoints:
         await self.place.write(f"{self._own}/claim.json", msgspec.json.encode(claim))
 
     async def latest(self) -> SavedCheckpoint | None:
-        """Return the newest checkpoint, or None before the first. Raises StoreError: it cannot be read, or has a file
-        that is not a crawl's.
-        """
+        """Return the newest checkpoint; None before the first. Raises StoreError: it cannot be read, or is damaged."""
         self.saved = await self._read(f"{self._own}/latest.json", SavedCheckpoint)
         if self.saved is not None and (what := _fault(self.saved.parts)):
             raise StoreError(f"{self.place.url}/{self._own}/latest.json {what}: no crawl wrote this", lasting=True)
@@ -172,9 +170,7 @@ class Checkpoints:
         return saved
 
     async def _archive_file(self, file: SnapshotFile) -> str:
-        """Have the store of finished files hold one, and return its SHA-256; empty if there is no such store, or it
-        does not take the file now: the checkpoint then has a copy until it does.
-        """
+        """Have the store of finished files hold one; return its SHA-256, or "" where the checkpoint needs a copy."""
         try:
             return await self._archive.copy(file.path, file.name) if self._archive is not None else ""
         except StoreError:
@@ -242,9 +238,7 @@ class Checkpoints:
         return self._archive
 
     async def sweep(self) -> int:
-        """Remove objects that a lost machine has sent and no checkpoint lists: their content is made again, and must
-        not exist twice. Return their number. Raises StoreError.
-        """
+        """Remove objects of a lost machine that no checkpoint lists; return their number. Raises StoreError."""
         needed = {part.key for part in self.saved.parts if not part.archived} if self.saved is not None else set()
         kept = {f"{self._own}/claim.json", f"{self._own}/latest.json"}
         strays = [name for name in await self.place.names() if self._is_own(name) and name not in needed | kept]
@@ -266,9 +260,7 @@ class Checkpoints:
         return name.startswith(self._own + "/") or bool(re.fullmatch(rf"[^/]+/[^/]+-{number:03d}-\d+-\d+\..+", name))
 
     async def _forget(self, before: SavedCheckpoint, now: SavedCheckpoint) -> None:
-        """Remove objects that only the previous checkpoint had. Finished files belong to the crawl, and stay unless the
-        store of finished files has them now.
-        """
+        """Remove objects of the previous checkpoint alone, and finished files that the store of these has now."""
         needed = {part.key for part in now.parts if not part.archived}
         moved = {part.key for part in now.parts if part.archived} if not self._shares else set()
         old = [
@@ -289,9 +281,7 @@ class Checkpoints:
 
 
 def _fault(parts: Sequence[Part]) -> str:
-    """Return why a list of files is not to be followed, as the rest of a sentence; empty if it is. A name that leads
-    out of the crawl's directory, or to another file in it than its own, would be written wherever it says.
-    """
+    """Return why a list of files is not to be followed, such as a name outside of the directory; empty if it is."""
     known: set[str] = set()
     for part in parts:
         if not (is_of_crawl(part.name) and is_plain(part.key) and part.length >= 0):

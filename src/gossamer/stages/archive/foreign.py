@@ -88,9 +88,7 @@ class ForeignPlace(NamedTuple):
     """Place of a record."""
 
     offset: int
-    """Of the member that holds it, or of the record itself."""
     within: int
-    """In the unpacked member."""
     length: int
     """Bytes of the file that hold this record and no other; 0 if there are none."""
 
@@ -98,8 +96,10 @@ class ForeignPlace(NamedTuple):
 class RecordStream:
     """Reads the records of a file in order; `finish` gives a record's place, `refuse` its fault, else it is skipped."""
 
-    def __init__(self, unpacked: Unpacked, *, is_arc: bool = False, after: tuple[int, int] | None = None) -> None:
-        """`after` is the place of a record (`offset`, `within`): those behind it are read."""
+    def __init__(
+        self, unpacked: Unpacked, *, is_arc: bool = False, after: tuple[int, int] | None = None, search_bytes: int = 0
+    ) -> None:
+        """Read behind the record at `after`, or from the first member that begins in `search_bytes` behind it."""
         self._unpacked = unpacked
         self._is_arc = is_arc
         self._block: Block | None = None
@@ -112,7 +112,10 @@ class RecordStream:
         self.is_standard = True
         """The last record begins as the standard has it, so that other readers know it."""
         self._after = after or (-1, -1)
-        if after is not None:
+        self._is_over = False
+        if after is not None and search_bytes:
+            self._is_over = not unpacked.search(self._begins, after[0], after[0] + search_bytes)
+        elif after is not None:
             unpacked.seek(after[0])
 
     def __iter__(self) -> Iterator[ForeignRecord | Fault]:
@@ -141,9 +144,7 @@ class RecordStream:
         return Fault(sum(self._start), str(error))
 
     def finish(self) -> ForeignPlace:
-        """Return the place of the last record; what is left of its content is skipped. Raises BrokenMemberError: it has
-        another length than it says, or the member is damaged.
-        """
+        """Return the place of the last record, and skip what is left of it. Raises BrokenMemberError: it is damaged."""
         unpacked = self._unpacked
         assert self._block is not None, "there is a record"
         if unpacked.skip(self._block.left):
@@ -160,7 +161,8 @@ class RecordStream:
 
     def _next_member(self) -> bool:
         unpacked = self._unpacked
-        if self._is_damaged and not (unpacked.packing and unpacked.search(self._begins, unpacked.offset)):
+        is_lost = self._is_damaged and not (unpacked.packing and unpacked.search(self._begins, unpacked.offset))
+        if is_lost or self._is_over:
             return False
         self._is_damaged = False
         self._is_lost = False

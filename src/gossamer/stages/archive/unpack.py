@@ -58,13 +58,10 @@ class Unpacked:
         """Read from the file, not unpacked yet."""
         self._step = ZSTD_BYTES
         self._read = 0
-        """Bytes taken from the file, those included."""
         self._held = b""
         self._at = 0
         self.offset = 0
-        """Where the member begins in the file."""
         self.within = 0
-        """Unpacked bytes of the member that were taken."""
         if packing == "zstd":
             self._load_dictionary()
 
@@ -190,12 +187,12 @@ class Unpacked:
         self._file.seek(self._read)
         return data
 
-    def search(self, begins: Callable[[bytes], bool], offset: int) -> bool:
-        """Go to the next member, behind `offset`, whose content begins so; False at the end of the file. One pass."""
+    def search(self, begins: Callable[[bytes], bool], offset: int, end: int | None = None) -> bool:
+        """Go to the next member, behind `offset`, whose content begins so; False if none is before `end`. One pass."""
         magic = _GZIP_DEFLATE if self.packing == "gzip" else ZSTD
         self.seek(offset + 1)
         at = 0
-        while True:
+        while end is None or self.end + at < end:
             at = self._raw.find(magic, at)
             if at < 0 or len(self._raw) - at < TRIAL_BYTES:
                 self._raw = self._raw[at if at >= 0 else max(0, len(self._raw) - len(magic) + 1) :]
@@ -207,6 +204,7 @@ class Unpacked:
                     self._raw = self._raw[at:]
                     return True
                 at += 1
+        return False
 
     def _try(self, data: bytes) -> bytes:
         """Return the first bytes that some others unpack to, or none."""

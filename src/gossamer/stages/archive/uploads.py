@@ -42,9 +42,7 @@ class UploadCounts(msgspec.Struct):
 
 
 class Uploads:
-    """Uploads what journals have finished, `store_uploads_max` files at a time. Everything runs on the loop except for
-    digests, which a thread makes, and the network, which is obstore's.
-    """
+    """Uploads what journals have finished, `store_uploads_max` at a time, on the loop; a thread makes digests."""
 
     def __init__(
         self, options: ArchiveOptions, journals: Journals, store: ObjectStore, dice: Dice, say: Callable[[str], None]
@@ -174,9 +172,7 @@ class Uploads:
 def uploads_of(
     options: ArchiveOptions, journals: Journals, dice: Dice, say: Callable[[str], None]
 ) -> Uploads | None:  # fmt: skip
-    """Return the uploads to the store that the options name, if they name one: only then obstore is imported. Raises
-    ConfigError: obstore is missing, or the options are no good.
-    """
+    """Return the uploads to the store of the options. Raises ConfigError: obstore is missing, or they are wrong."""
     if not options.store:
         return None
     require("obstore", "archive.store")

@@ -142,9 +142,7 @@ def _whole(page: Page) -> bytes:
 
 
 class _Sorting:
-    """Passes a document to the handler of its kind, by its outermost element; stops if the kind is unknown. Names are
-    passed in lower case: some programs write them in capitals, in which XML has other names.
-    """
+    """Passes a document to the handler of its kind, by its outermost element, with names in lower case."""
 
     def __init__(self, announcement: Announcement, related: list[tuple[str, str]], roots: list[str], url: str) -> None:
         self._announcement = announcement

@@ -138,9 +138,7 @@ def _infer_encoding(body: bytes) -> str:
 
 
 def _is_mostly_utf8(body: bytes, parts: int) -> bool:
-    """Return whether at most one part of `parts` of what is not ASCII is invalid in UTF-8: a page with parts of another
-    origin. Text in other encodings is valid UTF-8 by chance only, a few characters in a hundred.
-    """
+    """Return whether at most one part of what is not ASCII is invalid in UTF-8: other text is valid by chance only."""
     try:
         body.decode("utf-8")
     except UnicodeDecodeError as error:

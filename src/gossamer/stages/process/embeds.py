@@ -67,9 +67,7 @@ def with_addresses(stylesheet: str, place: Callable[[str], str]) -> str:
 
 
 def _plain(stylesheet: str) -> str:
-    """Return a stylesheet without its comments, its line breaks alike (CSS Syntax Level 3, section 3.3), and with
-    `url()` around the addresses of each `image-set()`.
-    """
+    """Return a stylesheet without comments, with `url()` around the addresses of each `image-set()`."""
     if "\r" in stylesheet or "\f" in stylesheet:
         stylesheet = _NEW_LINE.sub("\n", stylesheet)
     if "/*" in stylesheet:

@@ -183,9 +183,7 @@ class _MarkdownWriter:
         return ["\n".join([f"[^{label}]: {lines[0]}", *(f"    {line}".rstrip() for line in lines[1:])])]
 
     def _list(self, element: Element, language: str, before: str) -> list[str]:
-        """Return a list as one block. After a list of the same kind it has another mark, so that they do not merge; so
-        has the rest of a list whose numbers do not go on by one, since only the first number of a list counts.
-        """
+        """Return a list as one block, with another mark than the list before, or numbers that go on, so none merge."""
         ordered = element.name == "ol"
         step = -1 if ordered and "reversed" in element.attributes else 1
         first = sum(item.name == "li" for item in element.elements()) if step < 0 else 1

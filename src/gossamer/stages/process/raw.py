@@ -24,9 +24,7 @@ def end_tag(lower: bytes, name: bytes, position: int) -> re.Match[bytes] | None:
 
 
 def _end_of_script(lower: bytes, position: int) -> re.Match[bytes] | None:
-    """Return the end tag of a script with a comment in it, in which another script hides an end tag (HTML standard,
-    section 13.2.5.17). In linear time, like all others: of more than `SCRIPT_MARKS_MAX` marks the next end tag counts.
-    """
+    """Return the end tag of a script whose comment hides one (HTML, section 13.2.5.17), among few marks. Linear."""
     comment = script = False
     for _ in range(SCRIPT_MARKS_MAX):
         mark = _SCRIPT_MARK.search(lower, position)

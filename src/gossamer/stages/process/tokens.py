@@ -1,6 +1,4 @@
-"""Tokens: markup split at its tags, what the tags are, each read once for all places where it is written alike, and the
-rules of the HTML standard for elements by name, as far as an outline needs them.
-"""
+"""Tokens: markup split at its tags, each read once, and rules of the HTML standard for elements by name."""
 
 import re
 from bisect import bisect_right

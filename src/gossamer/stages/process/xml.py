@@ -183,9 +183,7 @@ _DECLARATION = re.compile(r"<\?xml\s")
 
 
 def _drop_preamble(text: str) -> str:
-    """Return the beginning of a document from its declaration on, because text before it, such as warnings of a
-    server's scripts, would be an error. A declaration may also be quoted in a comment or in CDATA.
-    """
+    """Return the beginning of a document from its declaration on, which may be quoted in a comment or CDATA."""
     depth = position = 0
     for match in _DECLARATION.finditer(text, 1):
         start = match.start()
