@@ -280,6 +280,33 @@ def test_times(written: str, expected: datetime | None) -> None:
         ("Janic Cathomen, 01.12.2021 | 3 min", datetime(2021, 12, 1, tzinfo=UTC)),
         ("Publicerad 6 maj 2024 kl. 10.14 av Ann", datetime(2024, 5, 6, 10, 14, tzinfo=UTC)),
         ("発行日2024年5月6日", datetime(2024, 5, 6, tzinfo=UTC)),
+        # dateparser's test_date_parser.py and its languages; Croatian has months that begin as other ones of Czech do.
+        *(
+            (text, datetime(2024, 5, 6, tzinfo=UTC))
+            for text in (
+                "6 травня 2024",
+                "6. května 2024",
+                "6 mai 2024",
+                "6. toukokuuta 2024",
+                "2024. május 6.",
+                "6 \u039c\u03b1\u0390\u03bf\u03c5 2024",
+                "6 Mei 2024",
+                "6 de maig de 2024",
+                "6 de mayo del 2024",
+                "6 مايو 2024",
+                "6 במאי 2024",
+                "6 พฤษภาคม 2024",
+            )
+        ),
+        ("5 d\u2019octubre de 2020", datetime(2020, 10, 5, tzinfo=UTC)),
+        ("5. desember 2021", datetime(2021, 12, 5, tzinfo=UTC)),
+        ("5. července 2021", datetime(2021, 7, 5, tzinfo=UTC)),
+        ("5 červenec 2021", datetime(2021, 7, 5, tzinfo=UTC)),
+        ("5. června 2021", datetime(2021, 6, 5, tzinfo=UTC)),
+        ("5. lipnja 2021", datetime(2021, 6, 5, tzinfo=UTC)),
+        ("5. srpnja 2021", datetime(2021, 7, 5, tzinfo=UTC)),
+        ("5. srpna 2021", datetime(2021, 8, 5, tzinfo=UTC)),
+        ("5. marraskuuta 2021", datetime(2021, 11, 5, tzinfo=UTC)),
         ("6 May 2024, updated 7 May 2024", None),
         ("05/06/2024", None),
         ("call 12.12.2024.555", None),

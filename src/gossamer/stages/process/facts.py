@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - months of many languages
 """Facts: metadata in a page's markup about its content: when it was published, by whom, under which license."""
 
 import html
@@ -45,13 +46,18 @@ _ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925, "大正": 1911, "明治
 _ERA = re.compile(rf"({'|'.join(_ERAS)}) ?(元|\d{{1,3}})(?= ?年)", re.ASCII)
 _YEARS = range(1500, 2100)  # Below, they are of the Persian or the Islamic calendar, or stand for no date at all.
 _HALF_DAY = re.compile(r"\b(\d{1,2})(:\d{2}(?::\d{2})?)\s?([ap])\.?m\b\.?", re.IGNORECASE | re.ASCII)
-_MONTHS = (
-    "jan|ene|gen|янв|sty|oca", "feb|fév|fev|lut|фев|şub", "mar|mär|maa|мар", "apr|avr|abr|kwi|апр|nis",
-    "may|mai|mei|maj|mag|май|мая", "jun|juin|giu|cze|июн|haz", "jul|juil|lug|lip|июл|tem", "aug|août|ago|sier|авг|ağu",
-    "sep|set|wrz|сен|eyl", "oct|okt|ott|out|paź|окт|eki", "nov|lis|ноя|kas", "dec|dez|déc|dic|gru|дек|ara",
-)  # fmt: skip
-"""How the months begin in English, German, French, Spanish, Italian, Portuguese, Dutch, the languages of Scandinavia,
-Polish, Russian and Turkish."""
+_MONTHS = (  # noqa: SIM905 - shorter
+    "jan|ene|gen|янв|sty|oca|січ|led|ian|tammi|ιαν|يناير|ינואר|มกราคม feb|fév|fev|lut|фев|şub|лют|úno|helmi|φεβ|"
+    "فبراير|פברואר|กุมภาพันธ์ mar|mär|maa|мар|бер|bře|már|μάρ|μαρ|مارس|מרץ|มีนาคม apr|avr|abr|kwi|апр|nis|кві|dub|"
+    "huhti|ápr|απρ|أبريل|אפריל|เมษายน may|mai|mei|maj|mag|май|мая|тра|kvě|touko|máj|μάι|μαΐ|مايو|מאי|พฤษภาคม jun|"
+    "juin|giu|cze|июн|haz|чер|červen|června|lipanj|lipnj|kesä|jún|iun|ιουν|ιούν|يونيو|יוני|มิถุนายน jul|juil|lug|lip|"
+    "июл|tem|лип|srpanj|srpnj|červenec|červenc|heinä|júl|iul|ιουλ|ιούλ|يوليو|יולי|กรกฎาคม aug|août|ago|sier|авг|ağu|"
+    "сер|srpen|srpna|elo|agu|ogos|αυγ|αύγ|أغسطس|אוגוסט|สิงหาคม sep|set|wrz|сен|eyl|вер|zář|syys|sze|σεπ|سبتمبر|"
+    "ספטמבר|กันยายน oct|okt|ott|out|paź|окт|eki|жов|říj|loka|οκτ|أكتوبر|אוקטובר|ตุลาคม nov|lis|ноя|kas|лис|marras|"
+    "νοε|νοέ|نوفمبر|נובמבר|พฤศจิกายน dec|dez|déc|dic|des|gru|дек|ara|гру|pros|joulu|δεκ|ديسمبر|דצמבר|ธันวาคม "
+).split()
+"""How the months begin in English, German, French, Spanish, Catalan, Italian, Portuguese, Romanian, Dutch, Finnish, in
+Scandinavia, in Hungarian, Polish, Czech, Russian, Ukrainian, Greek, Turkish, Indonesian, Arabic, Hebrew and Thai."""
 _MONTH_OF = {begin: number for number, begins in enumerate(_MONTHS, 1) for begin in begins.split("|")}
 _MONTH = rf"({'|'.join(sorted(_MONTH_OF, key=len, reverse=True))})[^\W\d_]{{0,8}}\.?"
 _DAY = r"([0-3]?[0-9])(?:st|nd|rd|th|er|º|\.)?"
@@ -165,8 +171,8 @@ def bare(name: str) -> str:
 
 def moment(written: str) -> datetime | None:
     """Parse a time: ISO 8601 (also with other separators, or without), the format of e-mail, a day in numbers or words
-    (`_days`), also with a time of day such as `10:30 PM`. A Buddhist year is converted. None for anything else, such as
-    `01/02/2024` or a Persian year. Without a zone: UTC.
+    (`_days`), also with a time of day. A Buddhist year is converted. None for anything else, such as `01/02/2024` or a
+    Persian year. Without a zone: UTC.
     """
     written = _ERA.sub(lambda era: str(_ERAS[era[1]] + int(era[2].replace("元", "1"))), written.strip()[:80])
     leading = _LEADING.match(written)
@@ -206,8 +212,8 @@ def _days() -> re.Pattern[str]:
         r"(?<![A-Za-z0-9.:/-])(?:"
         r"([0-9]{4})(-|[/.] ?| ?[年년] ?)([0-9]{1,2})(?:\2| ?[月월] ?)([0-9]{1,2})(?: ?[日일]|\.(?!\d))?"
         r"|([0-9]{1,2})(?:\. ?([0-9]{1,2})\. ?|/([0-9]{1,2})/|-([0-9]{1,2})-)([0-9]{4})"
-        rf"|{_DAY}[ -](?:(?:of|de) )?{_MONTH}(?:,? |-|,? de )([0-9]{{4}})(?: ?\u0433\.)?"
-        rf"|{_MONTH}[ -]{_DAY}(?:,? ?|-)([0-9]{{4}})|([0-9]{{4}}),?[ -]{_MONTH}[ -]{_DAY}"
+        rf"|{_DAY}[ -](?:(?:of|de|del) |d['’]|ב)?{_MONTH}(?:,? |-|,? del? )([0-9]{{4}})(?: ?\u0433\.)?"
+        rf"|{_MONTH}[ -]{_DAY}(?:,? ?|-)([0-9]{{4}})|([0-9]{{4}})[.,]?[ -]{_MONTH}[ -]{_DAY}"
         r")(?!\.?\d)",
         re.IGNORECASE,
     )
@@ -328,7 +334,6 @@ def _first(written: Iterable[str], latest: datetime) -> datetime | None:
 
 
 def _meta_values(metas: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[str]:
-    """Return the values of the meta elements with these names, in the order of the names."""
     return [value for name in names for value in metas.get(name, ()) if value]
 
 

@@ -54,9 +54,6 @@ _NAMING = (
 """Elements that name an author: of microdata, RDFa, hCard, and by their class."""
 _HEADING = re.compile(rb"<[hH]1[\s>]")
 _DAY_IN_PATH = re.compile(r"/((?:19|20)\d\d)[/-]([01]?\d)[/-]([0-3]?\d)(?=[/-][^/?#])", re.ASCII)
-_BEFORE_HEADING = 1_500
-_AFTER_HEADING = 8_000
-"""Bytes before and after a page's heading where a line may be its date."""
 _COMMENTS = '[itemprop~="comment"] *,[itemprop~="review"] *,.comment *,.comments *'
 _TYPED = {"og_type": "og:type", "og_image": "og:image", "og_site_name": "og:site_name"}
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,3}")
@@ -206,8 +203,8 @@ def _lines_for_date(url: str, document: HtmlDocument) -> Iterator[str]:
     heading = _HEADING.search(body)
     if heading is not None:
         at = heading.start()
-        start = max(at - _BEFORE_HEADING, body.rfind(b"</script>", 0, at), 0)
-        piece = body[body.find(b"<", start) : at + _AFTER_HEADING]
+        start = max(at - 1_500, body.rfind(b"</script>", 0, at), 0)
+        piece = body[body.find(b"<", start) : at + 8_000]
         yield from ScannedMarkup(without_hidden(piece)[0]).text().split("\n")
     if (day := _DAY_IN_PATH.search(url)) is not None:
         yield "-".join(day.groups())

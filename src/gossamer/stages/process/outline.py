@@ -109,8 +109,6 @@ def unescape(text: str) -> str:
 
 
 class _OutlineBuilder:
-    """One pass over a page."""
-
     def __init__(self, markup: str, open_tags_max: int) -> None:
         self._markup = markup
         self._open_max = open_tags_max + 1

@@ -60,8 +60,6 @@ class _Breaker:
 
 
 class _PageWalk:
-    """A walk over one page."""
-
     def __init__(self, walk: ElementWalk, body: bytes) -> None:
         self._walk = walk
         self._body = body
