@@ -12,13 +12,23 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from gossamer.config import Config
 from gossamer.model.pages import Findings, Page
 from gossamer.results.imports import ahead, importing
-from gossamer.results.imports.ahead import Ahead, ArchiveStretch, Borders, StretchAnswer, StretchQuestion, together
+from gossamer.results.imports.ahead import (
+    Ahead,
+    ArchiveStretch,
+    Borders,
+    StretchAnswer,
+    StretchQuestion,
+    StretchReader,
+    ranges_of,
+    together,
+)
 from gossamer.results.imports.capture import Capture, CapturePlace, ImportRequest, Refused, Room, Source
 from gossamer.results.imports.reading import captures_of
 from gossamer.results.imports.sources import find_sources
@@ -109,6 +119,9 @@ RANGES: dict[str, Callable[[], bytes]] = {
     "three records a member": lambda: b"".join(
         gzip.compress(b"".join(map(record, site(PAGES)[at : at + 3]))) for at in range(0, PAGES, 3)
     ),
+    "members that a search does not find": lambda: b"".join(
+        gzip.compress((b"\r\n" if at % 3 else b"") + record(one)) for at, one in enumerate(site(PAGES))
+    ),
     "damage": lambda: packed(site(40)) + bytes(range(256)) * 20 + packed(site(PAGES)[40:]),
 }
 
@@ -130,6 +143,20 @@ def test_records_are_counted_in_ranges(tmp_path: Path, monkeypatch: pytest.Monke
         tables = [rows(directory, "* EXCLUDE (warc_offset, warc_length)"), rows(directory, "*", "links")]
         found.append((status, out.replace(str(directory), "DIR"), err, tables))
     assert found[0] == found[1]
+
+
+def test_ranges_of_one_address_are_read_twice_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "RANGE_BYTES", 2_000)
+    (tmp_path / "a.warc.gz").write_bytes(packed([Stored(HOST, b"text")]) * 400)
+    (source,) = find_sources([str(tmp_path / "a.warc.gz")])
+    reader = StretchReader(Room(Spills(tmp_path, "sha1")), None)  # type: ignore[arg-type]
+    encode = msgspec.msgpack.encode
+    read = 0
+    for stretch in ranges_of(source):
+        question = encode(StretchQuestion(stretch, ImportRequest(())), enc_hook=str)
+        answer = msgspec.msgpack.decode(reader.answer(question, lambda _: None), type=StretchAnswer)
+        read += len(answer.items)
+    assert 400 <= read <= 2.2 * 400
 
 
 @pytest.mark.heavy

@@ -48,7 +48,6 @@ class ArchiveStretch(msgspec.Struct, array_like=True, frozen=True):
 
     source: Source
     after: CapturePlace | None = None
-    """Place of the record before the first."""
     until: tuple[int, int] | None = None
     """Offset of the last, and its place within the member; None: it is the last of the archive."""
     counts: bool = False
@@ -201,8 +200,15 @@ class StretchReader(NamedTuple):
                 return StretchAnswer()
             if not isinstance(item, Refused):
                 offset = item.place.offset
-                is_behind = stretch.until is not None and offset >= stretch.until[0]
-                if is_behind and last is not None and offset > last.place.offset and item.url != last.url:
+                behind = offset - stretch.until[0] if stretch.until is not None else -1
+                if (
+                    last is not None
+                    and behind >= 0
+                    and offset > last.place.offset
+                    and (
+                        item.url != last.url or behind > RANGE_BYTES  # At worst, all is read twice.
+                    )
+                ):
                     return StretchAnswer(items, True, next=offset)
                 last = item
             items.append(ReadItem(replace(item, headers=()) if isinstance(item, Capture) else item))

@@ -95,7 +95,6 @@ class PlacedArchive:
         self.place: Archived | None = None
         self.source: tuple[tuple[str, str], ...] = ()
         self.error = ""
-        """Why the capture, if it is a redirect, was not followed."""
         self.cut = archive.cut
 
     def add(self, visited: Visited) -> Archived | None:

@@ -79,7 +79,6 @@ class Importer:
         self._sums: dict[str, str] = {}
         self._listed: tuple[str, dict[str, ListedPage]] = ("", {})
         self._borders: dict[int, Borders] = {}
-        """Of archives that are not done, by the number of the source."""
         self._last_commit = 0.0
         self._work: list[tuple[Source, imported.SourceProgress]] = []
         self._file = ""

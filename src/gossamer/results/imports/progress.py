@@ -40,7 +40,6 @@ class SourceProgress(msgspec.Struct):
     records: int = 0
     first_at: float = 0.0
     seeds: list[str] = []
-    """Addresses at which its crawl began, as far as it says."""
     is_done: bool = False
     has_texts: bool = False
     """It holds texts of pages that may be in other archives."""

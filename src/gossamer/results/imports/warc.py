@@ -20,7 +20,6 @@ from gossamer.stages.archive.unpack import BrokenMemberError, Unpacked
 SCHEMES = frozenset(("http", "https", "ftp", "ftps", "gopher", "gemini", "file"))
 """Of addresses of pages. Others are `dns:`, `urn:`, `metadata:`, `whois:`, `screenshot:` …"""
 GROUP_MAX = 64
-"""Records that belong to one capture and are read as such."""
 _HTTP = frozenset(("response", "revisit"))
 _BESIDE = frozenset(("request", "metadata"))
 _HOPS_MAX = 1_000

@@ -109,7 +109,6 @@ class Record(msgspec.Struct, frozen=True):
     head: bytes
     """First part of the block: an HTTP head, or a whole block of WARC fields."""
     payload: bytes = b""
-    """Second part of the block."""
     file: LargeBody | None = None
     """Holds the second part, where it is too large for memory."""
 

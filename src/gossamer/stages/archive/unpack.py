@@ -55,7 +55,6 @@ class Unpacked:
         self._dictionary: zstandard.ZstdCompressionDict | None = None
         self._unpacker: Any = None
         self._raw = b""
-        """Read from the file, not unpacked yet."""
         self._step = ZSTD_BYTES
         self._read = 0
         self._held = b""
