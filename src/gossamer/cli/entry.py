@@ -62,9 +62,10 @@ def status_of(words: Sequence[str]) -> int:
     if 0 <= limit < ADDRESS_SPACE_BYTES_MIN and words and not words[0].startswith("-"):
         from gossamer.cli.output import Exit, complain
 
+        least = ADDRESS_SPACE_BYTES_MIN >> 20
         complain(
-            f"the system allows {limit >> 20:,} MiB of address space, and Gossamer needs "
-            f"{ADDRESS_SPACE_BYTES_MIN >> 20:,}: raise the limit (ulimit -v); --memory SIZE bounds the memory of a crawl"
+            f"the system allows {limit >> 20:,} MiB of address space, and Gossamer needs {least:,}: raise the limit "
+            "(ulimit -v); --memory SIZE bounds the memory of a crawl"
         )
         return Exit.REFUSED
     if words and words[0] in {"crawl", "resume", "import"} and not {"-h", "--help"} & set(words):

@@ -215,7 +215,7 @@ def test_a_paragraph_is_read_again_as_it_was(markup: str) -> None:
         ("<strong>a<br></strong><br>b", "**a**\\\n\\\nb"),
         ("<code>a</code><code>(`)</code>", "``a(`)``"),
         ("<code> a  b </code>", "`a b`"),
-        # matthewwithanm/python-markdownify tests/test_conversions.py: spaces at the beginning of an element divide words.
+        # matthewwithanm/python-markdownify test_conversions.py: spaces at the beginning of an element divide words.
         ("a<a href=/x> b</a> c", "a [b](https://e.example/x) c"),
         ("a<u> b</u>c <a href=/x><b> d</b></a>", "a bc [**d**](https://e.example/x)"),
     ],

@@ -25,7 +25,7 @@ from gossamer.world.pool import WorkerPool
 from gossamer.world.process import child_environment, processors
 from gossamer.world.workers import WorkerError
 
-RANGE_BYTES = 8 << 20
+RANGE_BYTES = 2 << 20
 COUNTED_MAX = 100_000
 """Records in a range; the importing process counts those of one that has more."""
 STRETCH_RECORDS = 32
