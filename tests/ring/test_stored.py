@@ -240,6 +240,13 @@ def test_mistakes_in_a_uri_are_one_line(stored: Stored, uri: str, line: str) -> 
     assert line in err
 
 
+def test_a_page_in_place_of_the_store_is_named_with_its_uri(stored: Stored) -> None:
+    """As of a network that wants a login."""
+    stored.bucket.client.put_object(Bucket=NAME, Key="portal/crawl.toml", Body=b"<html>Sign in</html>")
+    status, _, err = commands.run("status", f"s3://{NAME}/portal", *stored.sets)
+    assert (status, f"s3://{NAME}/portal/crawl.toml is not TOML" in err) == (2, True), err
+
+
 @pytest.mark.parametrize(
     ("endpoint", "line"),
     [

@@ -447,8 +447,11 @@ async def stored_config(uri: str, sets: Sequence[str]) -> Config:
     if stored is None:
         raise _no_checkpoint(uri)
     text = stored.decode("utf-8", "replace")
-    config = reopen_text(text, f"{uri}/crawl.toml", sets=[*sets, place])
-    require_whole(text, f"{uri}/crawl.toml")
+    try:
+        config = reopen_text(text, f"{uri}/crawl.toml", sets=[*sets, place])
+        require_whole(text, f"{uri}/crawl.toml")
+    except ConfigError as error:  # A path has no two slashes.
+        raise ConfigError(*(line.replace(str(Path(uri)), uri) for line in error.lines)) from error
     return config
 
 
