@@ -13,7 +13,9 @@ import pytest
 
 from gossamer.api.status import seeds_state
 from gossamer.cli.output import Exit
+from gossamer.cli.status_text import seeds_not_fetched_lines
 from gossamer.engine.counters import SeedCounters
+from gossamer.model.status import read_status
 from tests.answering import Answering, free_port, serving
 from tests.cli.conftest import Gossamer, Real
 
@@ -85,6 +87,21 @@ def name_server() -> Iterator[str]:
         yield f"127.0.0.1:{udp.getsockname()[1]}"
         udp.sendto(b"", udp.getsockname())
         answering.join()
+
+
+@pytest.mark.parametrize(
+    ("reason", "hint"),
+    [
+        ("SSL certificate OpenSSL verify result: self-signed certificate (18)", "fetch.ca_bundle=FILE"),
+        ("HTTP 401: it asks for a login with Basic", "docs/how-to/login.md"),
+        ("HTTP 404", ""),
+    ],
+)
+def test_what_the_owner_of_a_test_host_can_do_is_named(reason: str, hint: str) -> None:
+    seeds = {"count": 1, "any_fetched": False, "not_fetched": [{"url": "u", "state": "failed", "reason": reason}]}
+    lines = seeds_not_fetched_lines(read_status({"state": "finished", "seeds": seeds}))
+    assert lines[:2] == ["the seed could not be fetched:", f"  u: failed: {reason}"]
+    assert ["" if not hint else hint in line for line in lines[2:]] == ([True] if hint else [])
 
 
 @pytest.mark.heavy

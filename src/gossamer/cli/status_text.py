@@ -64,6 +64,13 @@ def state_of(status: Status) -> str:
     return f"{state}: {waiting}" if waiting else state
 
 
+HINTS = {
+    "self-signed certificate": "--set fetch.ca_bundle=FILE trusts the certificates in a file",
+    "asks for a login": "docs/how-to/login.md shows how to send a login",
+}
+"""What to do, by a part of the reason why a seed was not fetched."""
+
+
 def seeds_not_fetched_lines(status: Status) -> list[str]:
     """Return lines that name seeds with the reasons, where not one was fetched; nothing if one was."""
     seeds = status.seeds
@@ -74,14 +81,15 @@ def seeds_not_fetched_lines(status: Status) -> list[str]:
     if not total:
         return ["no URL could be fetched: there was none to fetch"]
     lines = [
-        f"none of the {counted(total, 'seed')} could be fetched:" if total > 1 else "the seed could not be fetched:"
+        "the seed could not be fetched:" if total == 1 else f"none of the {counted(total, 'seed')} could be fetched:"
     ]
     for one in named:
         reason = f": {harmless(one.reason)}" if one.reason else ""
         lines.append(f"  {harmless(one.url)}: {harmless(one.state)}{reason}")
     if total > len(named):
         lines.append(f"  and {count(total - len(named))} more")
-    return lines
+    reasons = " ".join(one.reason for one in named)
+    return [*lines, *(hint for sign, hint in HINTS.items() if sign in reasons)]
 
 
 def warnings_of(status: Status) -> list[str]:

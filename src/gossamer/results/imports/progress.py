@@ -134,7 +134,7 @@ def sha256_of(source: Source, store: ArchiveOptions) -> str:
 
 
 def enter(directory: Path, table: ImportTable, source: Source, digest: str, *, copies: bool) -> None:
-    """Add an archive to a table, once, with a link to it if records can be read in place. A broken link is mended."""
+    """Add an archive to a table, once, with a link to it if records can be read in place. A broken link is replaced."""
     path = Path(source.place)
     for at, known in enumerate(table.files):
         if known.sha256 == digest:
