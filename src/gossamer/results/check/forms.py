@@ -91,7 +91,7 @@ def as_junit(check: SiteCheck, least: Severity) -> str:
             f'<testsuite name={_attribute(rule.heading)} tests="{max(1, len(faults))}" failures="{failures}" '
             f'skipped="{len(faults) - failures}">\n{tests}</testsuite>\n'
         )
-    whole = f'tests="{max(1, len(check.faults))}" failures="{len(failing)}"'
+    whole = f'tests="{sum(suite.count("<testcase ") for suite in suites)}" failures="{len(failing)}"'
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f"<testsuites name={_attribute(f'{PRODUCT} check {check.site}')} {whole}>\n{''.join(suites)}</testsuites>\n"
