@@ -181,6 +181,7 @@ def test_open_graph_has_columns_of_its_own() -> None:
     body += "<meta property=og:description content=' '><meta property=og:description content=Words>"
     assert found(Metadata(), body).columns["description"] == "Words"
     assert found(Metadata(), body + "<meta name=description content=Own>").columns["description"] == "Own"
+    assert found(Metadata(), "<meta name=twitter:description content=Card>").columns["description"] == "Card"
 
 
 def test_a_meta_element_can_have_several_names_and_an_empty_one_says_nothing() -> None:
@@ -356,6 +357,8 @@ def test_an_embedded_video_does_not_date_an_article(block: str, body: str, day: 
         ('{"author": {"name": "By <a href=/x>Ann</a>"}}', "byline", "Ann"),
         ('{"author": {"givenName": "Ann", "familyName": "Bee"}}', "byline", "Ann Bee"),
         ('{"author": null, "creator": ["Ann", "Bob"]}', "byline", "Ann, Bob"),
+        ('{"author": {"@list": [{"name": "Ann"}, {"name": "Bob"}]}}', "byline", "Ann, Bob"),
+        ('{"@type": "JobPosting", "datePosted": "2024-05-06"}', "published", datetime(2024, 5, 6, tzinfo=UTC)),
         ('{"datePublished": "2024-05-06T10:00:00&#43;02:00"}', "published", datetime(2024, 5, 6, 8, tzinfo=UTC)),
         ('[{"@type": "WebPage", "author": "Site"}, {"@type": "Article", "author": "Ann"}]', "byline", "Ann"),
         ('{"license": ["https://l.example/a", "https://l.example/b"]}', "license", "https://l.example/a"),
@@ -473,6 +476,7 @@ def test_a_date_after_the_fetch_is_that_of_an_event(body: str) -> None:
             "<meta name=citation_author content='Jane Doe'><meta name=citation_author content='Ann Roe'>",
             "Jane Doe, Ann Roe",
         ),
+        ("<meta name=sailthru.author content='Ann Lee'>", "Ann Lee"),
         ("<meta name=DC.creator content='Doe, Jane'><meta name=DC.creator content='Roe, Ann'>", "Doe, Jane; Roe, Ann"),
         ("<meta property=article:author content=A><meta property=article:author content=B>", "A, B"),
         (

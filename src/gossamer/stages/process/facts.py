@@ -30,7 +30,7 @@ _MODIFIED = (
 )  # fmt: skip
 _AUTHORS = (
     "author", "articleauthor", "citationauthor", "dccreator", "dctermscreator", "parselyauthor", "byl",
-    "citationauthors", "bepresscitationauthor", "eprintscreatorsname",
+    "citationauthors", "bepresscitationauthor", "eprintscreatorsname", "sailthruauthor",
 )  # fmt: skip
 AUTHORS_MAX = 100
 _LICENSES = ("license", "dcrights", "dctermslicense", "dctermsrights")
@@ -140,7 +140,7 @@ def facts(
     of_elements = _times(times, latest)
     media = [one for one in held if not _MEDIA.isdisjoint(_types([one]))]
     others = _article_first([one for one in held if one not in media] if media else held)
-    written = [*_dates(others, "datePublished", "dateCreated"), *_meta_values(metas, _PUBLISHED)]
+    written = [*_dates(others, "datePublished", "dateCreated", "datePosted"), *_meta_values(metas, _PUBLISHED)]
     published = _first(written, latest)
     modified = _first((*_dates(others, "dateModified"), *_meta_values(metas, _MODIFIED)), latest)
     published = published or of_elements.get("published")
@@ -399,6 +399,7 @@ def _byline(held: Sequence[dict[str, object]]) -> str:
     known = {one["@id"]: one for one in held if isinstance(one.get("@id"), str)}
     for one in held:
         value = one.get("author") or one.get("creator")
+        value = value.get("@list", value) if isinstance(value, dict) else value
         names = [_name(author, known) for author in (value if isinstance(value, list) else [value])[:AUTHORS_MAX]]
         if any(names):
             return join_names(list(dict.fromkeys(name for name in names if name)))

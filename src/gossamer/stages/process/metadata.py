@@ -139,7 +139,8 @@ class Metadata(TypedModule):
     def _set_open_graph(self, graph: dict[str, list[str]], base: Base, columns: dict[str, object]) -> None:
         if graph:
             columns["open_graph"] = graph
-        for column, name in (*_TYPED.items(), ("description", "og:description")):
+        described = (("description", "og:description"), ("description", "twitter:description"))
+        for column, name in (*_TYPED.items(), *described):
             value = next(filter(None, graph.get(name, ())), "")
             value = base.join(value) or "" if value and column == "og_image" else value
             if value:
