@@ -173,9 +173,7 @@ class DocumentReader:
         return not page.has_many_links
 
     async def _read_on(self, page: FetchedPage) -> None:
-        """Examine the rest of a page, unless the crawl is ending. Other work runs between its slices: as long as they
-        take, and for a long page as the event loop's share says.
-        """
+        """Examine the rest of a page, unless the crawl is ending. Between slices other work has as long, or more."""
         spent_s = wait_s = 0.0
         while not (page.is_read or self.is_late()):
             await asyncio.sleep(wait_s)
@@ -197,9 +195,7 @@ class DocumentReader:
             page.is_read = True
 
     def _read_together(self, some: Sequence[FetchedPage]) -> None:
-        """Pass the first pages through each step together, as many as `TOGETHER_S` permits. There is no commit between
-        the conclusion of a page and the discovery of its links.
-        """
+        """Pass pages through each step together, as `TOGETHER_S` permits, without a commit before their links."""
         pages: list[FetchedPage] = []
         ends_s = self._clock.work_s() + TOGETHER_S
         for page in some:
@@ -258,9 +254,7 @@ class DocumentReader:
         return None if self.is_late() else examined
 
     async def _wait_turn(self, url: Url, turn: Awaitable[None], *, parks: bool) -> None:
-        """Wait until a page may be read. If it must wait, its host is parked meanwhile: otherwise waiting pages of one
-        host would take the places of other hosts' pages.
-        """
+        """Wait until a page may be read; its host is parked meanwhile, so that it takes no other host's place."""
         control = self._stages.frontier.control
         if parks:
             self.parked += 1

@@ -316,9 +316,7 @@ class Outcomes:
         return url
 
     def _of_seed(self, visit: Visit, seed: int, found: FoundLinks, announcement: Announcement | None) -> list[Link]:
-        """Return the links of a page. A refresh of a seed's page, or of that to which it redirects, counts as a
-        redirect, as people see no difference.
-        """
+        """Return a page's links. A refresh of a seed's page, or of its redirect's target, counts as a redirect."""
         if not seed:
             return found.follow
         stages = self._stages

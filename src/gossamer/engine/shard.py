@@ -377,9 +377,7 @@ class CrawlLoop:
         )
 
     def is_late(self) -> bool:
-        """Whether fetched pages are no longer processed. Checked before each page, since many large pages may be ready
-        at once, and the loop does not run until they are done.
-        """
+        """Whether fetched pages are no longer processed. Many may be ready at once, so it is checked for each."""
         limit_s = self._time_s_max
         if limit_s < inf:
             grace_s = min(self._options.stop_s, max(TIME_GRACE_S_MIN, TIME_GRACE_SHARE * limit_s))

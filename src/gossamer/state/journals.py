@@ -61,9 +61,7 @@ class Journal:
         self._committed = length, crc_before
 
     def append(self, data: bytes) -> int:
-        """Append `data` and return the offset at which it begins. Durable with the next commit. Raises OSError: the
-        disk is full; no part of `data` was appended.
-        """
+        """Append `data`, durable with the next commit; return its offset. Raises OSError: the disk is full."""
         offset = self.length
         self._buffer += data
         self.length += len(data)

@@ -194,9 +194,7 @@ class Store(Redo):
         self._undo.close()
 
     def _wait_for_background(self) -> None:
-        """Let flushes and compaction catch up. If RocksDB itself stalled the write, it would hold the interpreter lock,
-        and so stop the loop, for as long (measured: 3 s).
-        """
+        """Let compaction catch up: a write that RocksDB stalls holds the interpreter lock (measured: 3 s)."""
         waited_s = 0.0
         while waited_s < BACKGROUND_WAIT_S_MAX and any(self._lags(family) for family in self._families.values()):
             pause(BACKGROUND_WAIT_S)

@@ -17,10 +17,12 @@ import pycurl
 from gossamer.stages.fetch.bodies import InFlight
 from gossamer.stages.fetch.connections import WELL, End, Ends, count_received
 from gossamer.stages.fetch.options import FetchOptions
+from gossamer.stages.fetch.sockets import LoopSockets, Sockets
 from gossamer.stages.fetch.transfer import Transfer, TransferConnection, TransferReports
 from gossamer.world.alarm import TurnAlarm
 from gossamer.world.clock import elapsed_s, processor_s
 
+WATCHED: Final = frozenset({pycurl.POLL_IN, pycurl.POLL_OUT, pycurl.POLL_INOUT})
 LOOK_S: Final = 0.25
 """Interval of checks of the bytes that transfers have received."""
 LONG_TURN_S: Final = 0.002
@@ -84,13 +86,13 @@ class Driver(TransferReports):
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._under_way: dict[pycurl.Curl, RunningTransfer] = {}
-        self._watched: dict[int, int] = {}
-        """Events that are watched at each socket: POLL_IN, POLL_OUT."""
+        self._sockets: LoopSockets
         self._connections: dict[int, TransferConnection] = {}
         self._by_ends: dict[Ends, TransferConnection] = {}
         self._destinations: Counter[str] = Counter()
         """Running transfers by the address to which libcurl connects: that of the proxy, if there is one."""
-        self._timer: asyncio.Handle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_due = False  # Whether libcurl is called in this iteration of the event loop.
         self._look: asyncio.TimerHandle | None = None
         self._looked_at = 0.0
         self.turn_at = 0.0
@@ -107,6 +109,7 @@ class Driver(TransferReports):
         """Start a transfer; the future gets its result, or TimeoutError after `until_s` seconds."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
+            self._sockets = Sockets(self._loop, self._drive)
         if self._alarm is None and transfer.speaks_tls:
             self._alarm = TurnAlarm.set(TURN_S_MAX)
         loop = self._loop
@@ -139,9 +142,9 @@ class Driver(TransferReports):
         for one in list(self._under_way.values()):
             self.drop(one.transfer)
             one.done.cancel()
-        for fd in list(self._watched):
-            self._on_socket(pycurl.POLL_REMOVE, fd, self._multi, None)
         self._multi.close()
+        if self._loop is not None:  # Only now: libcurl may wait for more while it closes connections.
+            self._sockets.close()
         if self._alarm is not None:
             self._alarm.close()
         self.closed = True
@@ -194,40 +197,38 @@ class Driver(TransferReports):
     # ---- libcurl on the loop
 
     def _on_socket(self, what: int, fd: int, _multi: pycurl.CurlMulti, _data: object) -> None:
-        if what == pycurl.POLL_REMOVE:
-            # libcurl calls this before it closes a socket, and after a kept one was used: the last chance to count.
-            connection = self._connections.get(fd)
-            if connection is not None and connection.transfer is not None:
-                connection.transfer.leave(fd)
-        what &= pycurl.POLL_INOUT
-        loop = self._loop
-        before = self._watched.pop(fd, 0)
-        assert loop is not None, "a socket before the first transfer"
-        if what:
-            self._watched[fd] = what
-        changed = what ^ before
-        if changed & pycurl.POLL_IN:
-            if what & pycurl.POLL_IN:
-                loop.add_reader(fd, self._drive, fd, pycurl.CSELECT_IN)
-            else:
-                loop.remove_reader(fd)
-        if changed & pycurl.POLL_OUT:
-            if what & pycurl.POLL_OUT:
-                loop.add_writer(fd, self._drive, fd, pycurl.CSELECT_OUT)
-            else:
-                loop.remove_writer(fd)
+        if what in WATCHED:
+            self._sockets.watch(fd, what)
+            return
+        connection = self._connections.get(fd) if what == pycurl.POLL_REMOVE else None
+        if connection is None or connection.transfer is None:
+            self._sockets.leave(fd)
+        else:  # Before it is closed, and after a kept one was used: the last chance to count.
+            connection.transfer.leave(fd)
+            self._sockets.leave(fd, stays=not connection.transfer.opens_more)
 
     def _on_timer(self, timeout_ms: int) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if timeout_ms >= 0:
-            loop = self._loop
-            assert loop is not None, "a timer before the first transfer"
-            if timeout_ms:
-                self._timer = loop.call_later(timeout_ms / 1000, self._drive, pycurl.SOCKET_TIMEOUT, 0)
-            else:  # Run after this call, because libcurl is not reentrant.
-                self._timer = loop.call_soon(self._drive, pycurl.SOCKET_TIMEOUT, 0)
+        """Call libcurl in time. Called too early it names the time again, so that later times move no timer."""
+        loop = self._loop
+        assert loop is not None, "a timer before the first transfer"
+        if timeout_ms == 0 and not self._is_due:  # Run after this call, because libcurl is not reentrant.
+            self._is_due = True
+            loop.call_soon(self._on_due)
+        elif timeout_ms > 0:
+            at = loop.time() + timeout_ms / 1000
+            if self._timer is not None and at < self._timer.when():
+                self._timer.cancel()
+                self._timer = None
+            if self._timer is None:
+                self._timer = loop.call_at(at, self._on_time)
+
+    def _on_due(self) -> None:
+        self._is_due = False
+        self._drive(pycurl.SOCKET_TIMEOUT, 0)
+
+    def _on_time(self) -> None:
+        self._timer = None
+        self._drive(pycurl.SOCKET_TIMEOUT, 0)
 
     def _drive(self, fd: int, event: int) -> None:
         if self.closed:
@@ -279,7 +280,7 @@ class Driver(TransferReports):
     def _let_go(self, transfer: Transfer) -> None:
         # A reply may come over a kept connection before libcurl watches it, so that its end is never reported.
         uncounted = transfer.head and not transfer.wire_bytes
-        if uncounted or any(connection.fd in self._watched for connection in transfer.connections):
+        if uncounted or any(connection.fd in self._sockets.watched for connection in transfer.connections):
             transfer.count()  # libcurl has not reported the end of the connection's use yet.
         transfer.end()
         destination = transfer.proxy or transfer.ip

@@ -180,9 +180,7 @@ def _transfer(options: FetchOptions, bodies: BodyMemory) -> Transfer:
 
 
 def _waits(transfer: Transfer, *_: int) -> bool:
-    """Return whether libcurl has waited too long for a reply, in which it blocks the event loop: it does after the
-    data, for up to a minute, and calls this once a second.
-    """
+    """Return whether libcurl, which blocks the loop after the data for up to a minute, has waited too long."""
     driver = transfer.driver
     now = elapsed_s()
     if now - driver.turn_at < WAIT_S_MAX:

@@ -97,11 +97,11 @@ class Transfer:
     __slots__ = (
         "_began_at", "_calls_left", "_connections_bytes", "_content_before", "_data", "_fresh",
         "_h1_only", "_has_target", "_headers", "_held_bytes", "_is_left_early", "_method_set",
-        "_opened", "_opens_more", "_options", "_requests", "_slow_content", "_slow_since", "_wasted_content",
+        "_opened", "_options", "_requests", "_slow_content", "_slow_since", "_wasted_content",
         "_wasted_read",
         "bodies", "body", "body_bytes", "body_bytes_max", "connections", "curl", "disk_error",
         "driver", "ended_well", "file", "greeting", "head", "head_bytes", "head_bytes_max", "head_is_cut", "ip",
-        "is_new", "paused", "pinned", "proxy", "request", "speaks_tls", "started_at", "stopped", "was_refused",
+        "is_new", "opens_more", "paused", "pinned", "proxy", "request", "speaks_tls", "started_at", "stopped", "was_refused",
         "wire_bytes",
     )  # fmt: skip
 
@@ -130,7 +130,8 @@ class Transfer:
         self._h1_only = False
         self._has_target = False
         self._headers: list[bytes] = []
-        self._opens_more = False
+        self.opens_more = False
+        """Whether it opens connections itself, each of which it holds by a descriptor beside libcurl's."""
         self._opened: list[socket.socket] = []
         self.pinned = not (options.proxy and options.proxy_resolves)  # To a request's address, through a tunnel too.
         self.proxy = options.proxy
@@ -189,9 +190,7 @@ class Transfer:
             self._headers = headers
 
     def ask_for(self, target: str) -> None:
-        """Set the request target exactly, since libcurl changes percent-encodings of paths to upper case. A proxy that
-        resolves names gets the whole URL as libcurl writes it.
-        """
+        """Set the exact request target: libcurl changes percent-encodings. Resolving proxies get the whole URL."""
         if self.pinned and (self._has_target or ("%" in target and _LOWER_CASE.search(target) is not None)):
             self.curl.setopt(pycurl.REQUEST_TARGET, target)  # It cannot be unset.
             self._has_target = True
@@ -237,7 +236,7 @@ class Transfer:
 
     def open_only_pinned(self) -> None:
         """Open sockets only to the address of the request, for protocols whose servers name further addresses."""
-        self._opens_more = True
+        self.opens_more = True
         self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open)
 
     def whole_body(self, truncated: str) -> bytes:
@@ -415,7 +414,7 @@ class Transfer:
 
     def _before_connection(self, fd: int, _purpose: int) -> int:
         """Refuse the connection over which libcurl would send the request again, since connecting is a contact too."""
-        if self._requests and not self._opens_more:
+        if self._requests and not self.opens_more:
             self.stopped = "resend"
             self.was_refused = self.is_new
             return int(pycurl.SOCKOPT_ERROR)
