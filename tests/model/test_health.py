@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer.model.health import LIMITS, Level, health_of
-from gossamer.model.status import Alarm, SeedsState, Status, WaitingReason
+from gossamer.model.status import Alarm, SeedsState, ShardHealth, Status, WaitingReason
 from gossamer.stages.frontier.overview import limit_of
 
 LOST = SeedsState(count=1, any_fetched=False, not_fetched=[])
@@ -42,6 +42,12 @@ def running(**fields: object) -> Status:
         (running(modules={"text": {"says": "module text failed"}}), "warning", "module text failed"),
         (running(pages_s=0.0, waiting_for="a.example"), "warning", "no page in the last 10 s: waiting for a.example"),
         (running(pages_s=0.0, elapsed_s=2.0), "good", "running well"),
+        (
+            running(pages_s=0.0, shards=[ShardHealth(shard=0, state="running"), ShardHealth(shard=2, state="silent")]),
+            "warning",
+            "shard 2 does not answer: sites there and hosts at addresses that it leases out wait",
+        ),
+        (running(shards=[ShardHealth(shard=1, state="failing")]), "warning", "shard 1 fails: sites there"),
         (Status(state="starting"), "good", "starting"),
         (
             Status(state="failed"),

@@ -52,6 +52,9 @@ class Health(msgspec.Struct, frozen=True):
     remaining: str
 
 
+ABSENT = {"silent": "does not answer", "failing": "fails"}
+
+
 def health_of(status: Status) -> Health:
     """Return the condition of a crawl. A detailed status (`hosts`, `course`) gives a fuller answer. About 20 µs."""
     level, says = _judge(status)
@@ -76,6 +79,8 @@ def _judge(status: Status) -> tuple[Level, str]:
         return "good", status.state or "starting"
     if failing := [module["says"] for module in status.modules.values() if module.get("says")]:
         return "warning", str(failing[0])
+    if absent := [f"shard {one.shard} {ABSENT[one.state]}" for one in status.shards if one.state in ABSENT]:
+        return "warning", f"{', '.join(absent[:3])}: sites there and hosts at addresses that it leases out wait"
     if trouble := _trouble(status):
         return "warning", trouble
     if not status.pages and status.answers > status.attempts:

@@ -295,7 +295,8 @@ def _open_store(options: ArchiveOptions) -> Any:
 def _require_endpoints(given: Mapping[str, str]) -> None:
     may_http = any(key.lower().endswith("allow_http") for key in (*given, *os.environ))
     named = {name: os.environ[name] for name in _ENDPOINTS if name in os.environ}
-    for key, text in ({key: text for key, text in given.items() if key.endswith("endpoint")} or named).items():
+    own = {f"archive.store_options.{key}": text for key, text in given.items() if key.endswith("endpoint")}
+    for key, text in (own or named).items():
         if not text.startswith(("http://", "https://")):
             raise ConfigError(f"{key}: {text} has no scheme; write https://{text}, or http://")
         if text.startswith("http://") and not may_http:
