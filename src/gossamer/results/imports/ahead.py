@@ -75,7 +75,7 @@ def ranges_of(source: Source) -> Iterator[ArchiveStretch]:
 
 
 def offset_of(item: Item) -> int:
-    """Return where an item lies in the file."""
+    """Return the offset of an item in the file."""
     return item.offset if isinstance(item, Refused) else item.place.offset
 
 

@@ -101,8 +101,8 @@ class Transfer:
         "_wasted_read",
         "bodies", "body", "body_bytes", "body_bytes_max", "connections", "curl", "disk_error",
         "driver", "ended_well", "file", "greeting", "head", "head_bytes", "head_bytes_max", "head_is_cut", "ip",
-        "is_new", "opens_more", "paused", "pinned", "proxy", "request", "speaks_tls", "started_at", "stopped", "was_refused",
-        "wire_bytes",
+        "is_new", "opens_more", "paused", "pinned", "proxy", "request", "speaks_tls", "started_at", "stopped",
+        "was_refused", "wire_bytes",
     )  # fmt: skip
 
     def __init__(self, options: FetchOptions, own: Iterable[Setting] = (), bodies: BodyMemory | None = None) -> None:
