@@ -152,8 +152,9 @@ class Importer:
         at = 0
         last = None
         for stretch in ranges_of(source):
-            _, answer = await anext(answers, (stretch, None))
-            if answer is None:
+            async for _, answer in answers:  # noqa: B007
+                break
+            else:  # Stopped. Python 3.11 fails at `anext` with another value.
                 return
             if at < 0 or (stretch.until is not None and at >= stretch.until[0]):
                 continue
