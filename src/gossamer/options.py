@@ -219,10 +219,7 @@ def convert(section: type[S], table: object, *, from_texts: bool = False, with_u
     """Return a section with the values of a table, as TOML or JSON has them. About 5 µs a value.
 
     With `from_texts` numbers and truths may be written out, as in the query of an address; `with_units` takes numbers
-    as people write them, such as 1h30m, 512MiB and 1e6.
-
-    Raises:
-        OptionsError: all mistakes.
+    as people write them, such as 1h30m, 512MiB and 1e6. Raises OptionsError: all mistakes.
     """
     conversion = _Conversion(from_texts=from_texts, with_units=with_units)
     made = conversion.section(table, section, ())

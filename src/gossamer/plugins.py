@@ -39,10 +39,8 @@ def component(name: str, key: str, ours: Collection[str] = (), what: str = "comp
     """Return what `name` names: `module:Name`, `file.py:Name`, or an entry point of the group `gossamer.components`.
 
     The module is imported now; only `assembly` calls this, for names of the configuration. `ours` are the built-in
-    names of the key, and `what` is the kind of thing that it names, for the message.
-
-    Raises:
-        ConfigError: there is no such module or name; the line begins with `key`, the configuration key that asks.
+    names of the key, and `what` is the kind of thing that it names, for the message. Raises ConfigError: there is no
+    such module or name; the line begins with `key`, the configuration key that asks.
     """
     module_name, colon, attribute = name.partition(":")
     if colon:
@@ -58,10 +56,8 @@ def component(name: str, key: str, ours: Collection[str] = (), what: str = "comp
 
 
 def build(name: str, key: str, **given: object) -> object:
-    """Build the component `name` with keyword arguments; docs/how-to/components.md lists them.
-
-    Raises:
-        ConfigError: there is no such component, or it does not take what it is given.
+    """Build the component `name` with keyword arguments; docs/how-to/components.md lists them. Raises ConfigError:
+    there is no such component, or it does not take what it is given.
     """
     maker = component(name, key)
     if not callable(maker):
@@ -85,10 +81,7 @@ def build(name: str, key: str, **given: object) -> object:
 
 def fitting(name: str, key: str, port: type, **given: object) -> object:
     """Return what `build` does, once it has all that its port names: what is missing would be missed in mid-crawl. Of a
-    member with a default in the port, the component may have none.
-
-    Raises:
-        ConfigError: as `build`, or it does not fit.
+    member with a default in the port, the component may have none. Raises ConfigError: as `build`, or it does not fit.
     """
     made = build(name, key, **given)
     named = {member for one in port.__mro__ if getattr(one, "_is_protocol", False) for member in _members(one)}
@@ -102,10 +95,8 @@ def fitting(name: str, key: str, port: type, **given: object) -> object:
 
 
 def require_shapes(made: object, name: str, key: str, port: type, methods: Iterable[str]) -> None:
-    """Require that `methods` of a component can be called as those of its port.
-
-    Raises:
-        ConfigError: one takes other arguments, or is asynchronous where the port does not wait.
+    """Require that `methods` of a component can be called as those of its port. Raises ConfigError: one takes other
+    arguments, or is asynchronous where the port does not wait.
     """
     for method in methods:
         given = getattr(made, method)

@@ -21,10 +21,8 @@ class NotRunningError(Exception):
 
 
 async def ask_crawl(directory: Path, request: Mapping[str, object], answer_s_max: float) -> dict[str, object]:
-    """Return the answer of the crawl that runs in `directory`, or a refusal: `overdue` after `answer_s_max`.
-
-    Raises:
-        NotRunningError: none runs, or it ended before it answered.
+    """Return the answer of the crawl that runs in `directory`, or a refusal: `overdue` after `answer_s_max`. Raises
+    NotRunningError: none runs, or it ended before it answered.
     """
     # In ASCII: words of a command line may be no UTF-8.
     asked = json.dumps(request).encode("ascii") + b"\n"

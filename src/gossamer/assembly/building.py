@@ -113,11 +113,8 @@ def assemble(
 ) -> Shard:
     """Open a crawl's directory and build its shard, or shard number `shard` of `shards`. `lock` is the lock of the
     directory, or of the shard's state, if the caller holds it. The shard's incarnation is at least `opening_min`.
-
-    Raises:
-        ConfigError: another process holds the directory, or the configuration names something that does not exist.
-            Nothing stays open then.
-        OSError: the disk does not answer.
+    Raises ConfigError: another process holds the directory, or the configuration names something that does not exist.
+    Nothing stays open then; OSError: the disk does not answer.
     """
     undo = ExitStack()
     closes = AsyncExitStack()

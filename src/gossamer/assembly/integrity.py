@@ -108,11 +108,8 @@ def require_division(home: Home) -> PartitionMap | None:
 
 
 def open_store(config: Config, home: Home, *, writable: bool = True) -> Store:
-    """Open a shard's store.
-
-    Raises:
-        DamagedError: the store cannot be read, or has lost commits.
-        OSError: another process holds the store, or the disk fails.
+    """Open a shard's store. Raises DamagedError: the store cannot be read, or has lost commits; OSError: another
+    process holds the store, or the disk fails.
     """
     try:
         store = Store(home.store, *store_sizes(config), writable=writable)
@@ -271,11 +268,9 @@ def _commit_manifest(store: Store, entries: Sequence[ManifestEntry]) -> None:
 
 
 def require_files(config: Config, directory: Path) -> None:
-    """Check the files of all shards of a crawl that does not run; shards whose state is elsewhere are skipped.
-
-    Raises:
-        DamagedError: a file is missing or has another length; the line names the first.
-        ConfigError: the map of partitions cannot be read.
+    """Check the files of all shards of a crawl that does not run; shards whose state is elsewhere are skipped. Raises
+    DamagedError: a file is missing or has another length; the line names the first; ConfigError: the map of partitions
+    cannot be read.
     """
     found: list[Damage] = []
     if PartitionMap.load(directory) is None and config.cluster.workers > 1 and (directory / "state/shard-0").exists():

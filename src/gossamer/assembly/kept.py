@@ -67,11 +67,8 @@ class DurableState(msgspec.Struct, frozen=True):
 
 
 def storage_of(setup: Setup) -> Storage:
-    """Open a shard's state and recover its last commit.
-
-    Raises:
-        ConfigError: the crawl has another mode, or another crawl holds the hosts store.
-        DamagedError: files of the last commit are missing or cut short.
+    """Open a shard's state and recover its last commit. Raises ConfigError: the crawl has another mode, or another
+    crawl holds the hosts store; DamagedError: files of the last commit are missing or cut short.
     """
     config = setup.config
     home = setup.home

@@ -183,11 +183,9 @@ def ask(
 ) -> object:
     """Send one request to the crawl that runs in `directory` and return its answer.
 
-    One that begins or ends is waited for: its process holds the directory and does not listen.
-
-    Raises:
-        NotRunningError: no crawl listens there.
-        ConfigError: the request is invalid, the crawl refused it, or did not answer within `deadline_s`.
+    One that begins or ends is waited for: its process holds the directory and does not listen. Raises NotRunningError:
+    no crawl listens there; ConfigError: the request is invalid, the crawl refused it, or did not answer within
+    `deadline_s`.
     """
     try:
         read(verb, arguments or {})

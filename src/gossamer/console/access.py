@@ -151,10 +151,8 @@ def _place(origin: str) -> str:
 def token_of(state: Path) -> str:
     """Return the token in the directory `state`, made where there is none.
 
-    One that others could read, that is not ours, or that is cut short is replaced.
-
-    Raises:
-        ConfigError: it cannot be written, and not because the directory is read-only.
+    One that others could read, that is not ours, or that is cut short is replaced. Raises ConfigError: it cannot be
+    written, and not because the directory is read-only.
     """
     path = state / FILE
     try:

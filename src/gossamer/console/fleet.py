@@ -200,11 +200,8 @@ class Fleet:
                 self.note(f"{name}: {wished[name].problem}")
 
     async def create(self, new: New) -> CrawlSummary:
-        """Make a crawl, and start it if that is wished.
-
-        Raises:
-            RefusedError: name, configuration or schedule are no good.
-            ConflictError: the name is taken, or too many run.
+        """Make a crawl, and start it if that is wished. Raises RefusedError: name, configuration or schedule are no
+        good; ConflictError: the name is taken, or too many run.
         """
         if new.start:
             self._require_room()

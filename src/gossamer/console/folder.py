@@ -95,11 +95,8 @@ class Folder:
         return self.own / f"{name}.toml"
 
     def create(self, name: str, config: Content) -> None:
-        """Keep a new crawl's configuration, checked.
-
-        Raises:
-            RefusedError: the name or the configuration is no good; one line says why.
-            ConflictError: there is one of this name.
+        """Keep a new crawl's configuration, checked. Raises RefusedError: the name or the configuration is no good; one
+        line says why; ConflictError: there is one of this name.
         """
         if not NAME.fullmatch(name):
             raise RefusedError(f"{name!r} is no name: letters, digits, '.', '_' and '-', the first a letter or digit")

@@ -111,10 +111,8 @@ class McpOptions(NamedTuple):
 async def serve_mcp(options: McpOptions, say: Say, complain: Say) -> None:
     """Serve crawls to language models until the input ends, or over HTTP until a signal comes.
 
-    Crawls that were started go on when the input ends; a signal ends them as it does those of `serve_folder`.
-
-    Raises:
-        ConfigError: the port is taken, or crawls may be started and the folder is another server's.
+    Crawls that were started go on when the input ends; a signal ends them as it does those of `serve_folder`. Raises
+    ConfigError: the port is taken, or crawls may be started and the folder is another server's.
     """
     from gossamer.console.mcp import Agent, Crawls  # noqa: PLC0415 - it brings the protocol
 

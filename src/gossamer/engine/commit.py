@@ -94,10 +94,8 @@ class Committer:
         """Number of commits of this process."""
 
     async def between(self, change: Callable[[], None]) -> None:
-        """Make a change between two epochs; return when the epoch before it is durable and the next has begun.
-
-        Raises:
-            OSError: as `commit`.
+        """Make a change between two epochs; return when the epoch before it is durable and the next has begun. Raises
+        OSError: as `commit`.
         """
         self._between.append(change)
         while self._between:  # A running commit may have been cut before.
@@ -109,10 +107,8 @@ class Committer:
 
     async def commit(self) -> None:
         """Close the open epoch and return when it is durable. A cancellation waits for that too, because a half-closed
-        epoch would block all later ones.
-
-        Raises:
-            OSError: the disk refuses. Then no part of the epoch is committed, and the crawl must end.
+        epoch would block all later ones. Raises OSError: the disk refuses. Then no part of the epoch is committed, and
+        the crawl must end.
         """
         closing = asyncio.ensure_future(self._commit())
         cancelled: asyncio.CancelledError | None = None

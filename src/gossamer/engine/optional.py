@@ -133,7 +133,9 @@ class Hints:
     wants_feeds = False
 
     def named(self, origin: Url, sitemaps: Sequence[str]) -> tuple[list[Link], list[Link]]:
-        """Return a robots.txt's sitemaps to fetch, and those to fetch again that lacked authority over this host."""
+        """Return the sitemaps in an origin's robots.txt that are fetched, and those that are fetched again because they
+        were read before they had authority over this host.
+        """
         return [], []
 
     def admitted(

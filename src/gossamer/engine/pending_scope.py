@@ -53,7 +53,9 @@ class PendingScope:
     """Kept links and open seeds. Durable with the epoch. While a seed is open, a link outside the scope costs 3 µs."""
 
     def __init__(self, epochs: Epochs, *, alone: bool = True, grows: bool = True) -> None:
-        """`alone`: no other shard's seeds may widen the scope. If all is in scope, it does not grow (`grows`)."""
+        """`alone`: there are no other shards, whose seeds may widen the scope too. Where everything is in scope, it
+        does not grow (`grows`), and nothing is kept.
+        """
         self._epochs = epochs
         self.grows = grows
         self._final = alone

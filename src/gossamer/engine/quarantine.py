@@ -34,7 +34,9 @@ class Quarantine:
         limit_s: float,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`command` starts a process that examines a reply (`examine_alone`), in our environment or `environment`."""
+        """`command` starts a process that reads a reply from its input and writes the result (`examine_alone`), with
+        our environment or `environment`.
+        """
         self._epochs = epochs
         self._command = list(command)
         self._limit_s = limit_s

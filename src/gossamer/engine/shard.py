@@ -255,11 +255,8 @@ class CrawlLoop:
 
     async def run(self, companions: Sequence[Companion] = (), more_to_come: Callable[[], bool] = bool) -> End:
         """Crawl. `companions` run concurrently and are cancelled at the end; an empty frontier is not the end while
-        `more_to_come` returns True.
-
-        Raises:
-            OSError: the disk failed; the committed state is safe.
-            Exception: there were too many internal errors.
+        `more_to_come` returns True. Raises OSError: the disk failed; the committed state is safe; Exception: there were
+        too many internal errors.
         """
         self._more_to_come = more_to_come
         self.state = "running"
@@ -377,7 +374,9 @@ class CrawlLoop:
         )
 
     def is_late(self) -> bool:
-        """Whether fetched pages are no longer processed. Many may be ready at once, so it is checked for each."""
+        """Whether fetched pages are no longer processed. Checked before each page, since many large pages may be ready
+        at once, and the loop does not run until they are done.
+        """
         limit_s = self._time_s_max
         if limit_s < inf:
             grace_s = min(self._options.stop_s, max(TIME_GRACE_S_MIN, TIME_GRACE_SHARE * limit_s))

@@ -64,9 +64,7 @@ def fitting_requests(most: int) -> int:
 
 def require_files(most: int, concurrency: int) -> None:
     """Check that the system's limit of open files is enough for a crawl, if necessary with fewer concurrent requests.
-
-    Raises:
-        ConfigError: the limit is too low even for one request.
+    Raises ConfigError: the limit is too low even for one request.
     """
     if most < files_of(1):
         raise ConfigError(

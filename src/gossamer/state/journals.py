@@ -61,7 +61,9 @@ class Journal:
         self._committed = length, crc_before
 
     def append(self, data: bytes) -> int:
-        """Append `data`, durable with the next commit; return its offset. Raises OSError: the disk is full."""
+        """Append `data` and return the offset at which it begins. Durable with the next commit. Raises OSError: the
+        disk is full; no part of `data` was appended.
+        """
         offset = self.length
         self._buffer += data
         self.length += len(data)
@@ -273,11 +275,8 @@ class Journals:
         return list(self._manifest.values())
 
     def sync(self) -> None:
-        """Make what `cut` saw durable. Blocks; for the commit's thread.
-
-        Raises:
-            OSError: the disk failed.
-            GoneError: a file was moved or removed.
+        """Make what `cut` saw durable. Blocks; for the commit's thread. Raises OSError: the disk failed; GoneError: a
+        file was moved or removed.
         """
         for journal in self._cut_journals:
             journal.sync()

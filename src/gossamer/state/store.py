@@ -75,11 +75,9 @@ class Store(Redo):
         """Open or make the store and finish what a crash left half-applied.
 
         Without `writable` the store is opened for reading, which needs that it was closed properly. With `strict` a
-        damaged record of the write-ahead log is an error, except at the very end.
-
-        Raises:
-            OSError: another process holds the store, the disk fails, or it is not `writable` and was not closed.
-            RuntimeError: this process was forked from one that has opened a store.
+        damaged record of the write-ahead log is an error, except at the very end. Raises OSError: another process holds
+        the store, the disk fails, or it is not `writable` and was not closed; RuntimeError: this process was forked
+        from one that has opened a store.
         """
         if _opened_by.setdefault("pid", os.getpid()) != os.getpid():
             raise RuntimeError(
@@ -290,11 +288,8 @@ class HostsStore:
     """
 
     def __init__(self, directory: Path, cache_bytes: int = 8 << 20) -> None:
-        """Open or make the store in `directory`, whose lock the caller holds.
-
-        Raises:
-            OSError: the store cannot be opened.
-            OtherVersionError: the store has another format.
+        """Open or make the store in `directory`, whose lock the caller holds. Raises OSError: the store cannot be
+        opened; OtherVersionError: the store has another format.
         """
         path = directory / "store"
         with refusals(f"cannot open the hosts store {directory}"):

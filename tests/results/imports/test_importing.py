@@ -126,11 +126,11 @@ def test_verify_names_an_archive_that_changed(warc: Path, tmp_path: Path, change
     if change == "gone":
         warc.unlink()
     else:
-        warc.write_bytes(data + b"x" if change == "longer" else data[:-1] + b"x")
+        warc.write_bytes(data[:-1] + (b"xx" if change == "longer" else b"x"))
     status, out, _ = run("verify", str(directory), *(["--deep"] if change == "other" else []))
     assert status == 1
     (line,) = [one for one in out.splitlines() if "linked-00000-other.warc.gz" in one]
-    assert {"gone": "which is missing", "longer": "bytes and has", "other": "SHA-256 differs"}[change] in line
+    assert ("which is missing" if change == "gone" else "SHA-256 differs") in line
 
 
 def test_forget_refuses_linked_archives_and_forgets_copies(warc: Path, tmp_path: Path) -> None:

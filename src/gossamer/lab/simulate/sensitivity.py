@@ -87,10 +87,8 @@ class Sensitivity(msgspec.Struct, frozen=True):
 def sensitivity_of(options: SimulateOptions, progress: Callable[[float], None] | None = None) -> Sensitivity:
     """Simulate a crawl once as assumed, and twice for each assumption; all at the scale of the first.
 
-    Costs as much as 37 simulations, one after the other in this process.
-
-    Raises:
-        ConfigError: the web is a synthetic one, whose hosts are not assumed.
+    Costs as much as 37 simulations, one after the other in this process. Raises ConfigError: the web is a synthetic
+    one, whose hosts are not assumed.
     """
     if options.simweb is not None or options.web.giant_pages:
         raise ConfigError("--sensitivity: the hosts of this web are not assumed; use another --preset")

@@ -297,12 +297,9 @@ Progress = Callable[[float], None]
 def simulate(options: SimulateOptions, progress: Progress | None = None, directory: Path | None = None) -> Simulated:
     """Simulate a crawl to its end and return how it went.
 
-    About 0.2 ms for each page that is simulated (`pages_simulated`). `progress` receives from time to time the share
-    of the pages that is done; the store is in a temporary directory below `directory`.
-
-    Raises:
-        ConfigError: a part has no simulation.
-        OSError: the disk refuses.
+    About 0.2 ms for each page that is simulated (`pages_simulated`). `progress` receives from time to time the share of
+    the pages that is done; the store is in a temporary directory below `directory`. Raises ConfigError: a part has no
+    simulation; OSError: the disk refuses.
     """
     with (
         tempfile.TemporaryDirectory(prefix="gossamer-simulate-", dir=directory) as folder,

@@ -13,9 +13,7 @@ def cost_of(report: Report, taken: Mapping[str, float], disk_bytes: int, sets: S
     `sets` replace prices and units of the simulator, as `key=value`.
 
     The prediction is without TLS handshakes, which no table counts. Published crawls used all their cores all the time.
-
-    Raises:
-        ConfigError: one line that names the error in `sets` and the fix.
+    Raises ConfigError: one line that names the error in `sets` and the fix.
     """
     links = min(10_000.0, report.links / max(1, report.fetched))
     options = options_of("", {"web.links_per_page": links, "web.https_share": 0.0}, sets)

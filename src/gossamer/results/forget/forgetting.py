@@ -70,10 +70,8 @@ class ForgetPlan(msgspec.Struct):
 
 def count(config: Config, directory: Path, asked: ForgetRequest) -> dict[str, int]:
     """Return how many pages and rows would be forgotten; changes nothing. A crawl that runs is counted as of its last
-    commit.
-
-    Raises:
-        ConfigError: parts of the crawl are elsewhere, or the pattern is invalid, or matches no page, or all of them.
+    commit. Raises ConfigError: parts of the crawl are elsewhere, or the pattern is invalid, or matches no page, or all
+    of them.
     """
     pages = ForgottenPages(asked.pattern, namer_for(config))
     if DirectoryLock.is_held(directory / LOCK):

@@ -70,11 +70,8 @@ class Holdings(AbstractContextManager["Holdings"]):
 
     def __init__(self, config: Config, home: Home, notes: Path, *, running: bool = False) -> None:
         """Open a shard and finish its last commit; `notes` is the folder for what steps note. With `running`, another
-        process has the crawl: the shard is only read, as of its last commit.
-
-        Raises:
-            DamagedError: its store or one of its files was damaged.
-            OSError: the disk does not answer.
+        process has the crawl: the shard is only read, as of its last commit. Raises DamagedError: its store or one of
+        its files was damaged; OSError: the disk does not answer.
         """
         self.home = home
         self._notes = notes

@@ -52,10 +52,7 @@ class UploadedCopies:
 
     def send(self, holdings: Holdings) -> None:
         """Have `archive.store` hold each finished file as it is now, except those that only checkpoints have. Those
-        that it holds already are compared, not sent.
-
-        Raises:
-            ConfigError: the store does not take one.
+        that it holds already are compared, not sent. Raises ConfigError: the store does not take one.
         """
         assert self._archive is not None, "a crawl without archive.store"
         for entry in [one for one in holdings.finals("") if not one.name.startswith(STATE)]:
@@ -93,10 +90,8 @@ def local_copy(copies: UploadedCopies | None, holdings: Holdings, entry: Manifes
 
 def replace_checkpoint(config: Config, holdings: Holdings, listed: bytes) -> bool:
     """Replace a shard's checkpoint at `state.checkpoint_uri` by one of its state as it is now, with the list of what is
-    forgotten; return whether there was one. An index beside the checkpoints is removed: it can be built again.
-
-    Raises:
-        ConfigError: the store does not answer.
+    forgotten; return whether there was one. An index beside the checkpoints is removed: it can be built again. Raises
+    ConfigError: the store does not answer.
     """
     require("obstore", "state.checkpoint_uri")
     from gossamer.stages.archive.checkpoints import STORE, Checkpoints, SnapshotFile  # noqa: PLC0415

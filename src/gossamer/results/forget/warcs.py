@@ -105,12 +105,8 @@ def save_payloads(
     at: float,
     copies: UploadedCopies | None,
 ) -> None:
-    """Rewrite the records that kept pages lose their payload with, into a file with the number `incarnation`, and
-    note where they are.
-
-    Raises:
-        DamagedError: a WARC file was damaged.
-        OSError: the disk is full.
+    """Rewrite the records that kept pages lose their payload with, into a file with the number `incarnation`, and note
+    where they are. Raises DamagedError: a WARC file was damaged; OSError: the disk is full.
     """
     own = f"{WARCS}gossamer-{holdings.home.shard:03d}-{incarnation:04d}-000001{packer(options).suffix}"
     needing = _needing(holdings, pages, own, copies)

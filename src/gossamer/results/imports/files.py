@@ -27,11 +27,8 @@ MEMBER_BYTES_MAX = 16 << 30
 
 @contextmanager
 def open_source(source: Source, room: Room) -> Iterator[BinaryIO]:
-    """Open a source at its first byte.
-
-    Raises:
-        OSError, StoreError: it cannot be read.
-        BadZipFile: a deflated member is damaged, or too large.
+    """Open a source at its first byte. Raises OSError, StoreError: it cannot be read; BadZipFile: a deflated member is
+    damaged, or too large.
     """
     with open_place(source.place, room.store, source.size) as file:
         if source.member:

@@ -98,11 +98,7 @@ class Importer:
         )  # fmt: skip
 
     async def run(self) -> bool:
-        """Import all archives; return whether they are done.
-
-        Raises:
-            OSError: the disk refuses. Commits before it stay.
-        """
+        """Import all archives; return whether they are done. Raises OSError: the disk refuses; each commit stays."""
         self._table = imported.ImportTable(files=imported.read_table(self._directory).files)
         self._begin_seeds(self._shard.controls.settings.config.seeds.urls)
         work = self._work

@@ -111,14 +111,14 @@ def faults_of_links(directory: Path, *, deep: bool) -> Iterator[tuple[str, str]]
     """Yield archives that are gone or changed, and how. `deep` reads them; those that have grown are read anyway."""
     for file in read_table(directory).files:
         path = directory / WARCS / file.link
+        source = Source(0, file.link, str(path), file.size, "")
         if not file.link:
             continue
         if not path.exists():
             yield file.link, f"leads to {file.place}, which is missing"
         elif (size := path.stat().st_size) < file.size or (size > file.size and path.suffix == LINK_SUFFIX):
-            # What is appended to an archive outside of packages is no part of what was imported.
             yield file.link, f"leads to {file.place}, which had {file.size:,} bytes and has {size:,}"
-        elif deep and sha256_of(Source(0, file.link, str(path), file.size, ""), ArchiveOptions()) != file.sha256:
+        elif (deep or size > file.size) and sha256_of(source, ArchiveOptions()) != file.sha256:
             yield file.link, f"leads to {file.place}, which is not what was imported (its SHA-256 differs)"
 
 
@@ -134,7 +134,7 @@ def sha256_of(source: Source, store: ArchiveOptions) -> str:
 
 
 def enter(directory: Path, table: ImportTable, source: Source, digest: str, *, copies: bool) -> None:
-    """Add an archive to a table, once, with a link to it if records can be read in place. A broken link is replaced."""
+    """Add an archive to a table, once, with a link to it if records can be read in place. A broken one is replaced."""
     path = Path(source.place)
     for at, known in enumerate(table.files):
         if known.sha256 == digest:

@@ -14,11 +14,8 @@ from gossamer.stages.archive.unpack import BrokenMemberError, Unpacked
 
 def captures_of(source: Source, room: Room, after: CapturePlace | None = None) -> Iterator[Item]:
     """Yield what the records of a source are, in their order: those behind a place, or all. A damaged record costs
-    itself. In memory: one body up to `Room.held_bytes_max`.
-
-    Raises:
-        OSError: the disk fails, or the file is gone.
-        StoreError: an object store fails.
+    itself. In memory: one body up to `Room.held_bytes_max`. Raises OSError: the disk fails, or the file is gone;
+    StoreError: an object store fails.
     """
     if source.fault:
         yield Refused(source.number, source.name, 0, source.fault)

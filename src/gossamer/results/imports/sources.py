@@ -65,12 +65,10 @@ class _Listing(msgspec.Struct):
 def find_sources(names: Sequence[str], store: ArchiveOptions = _NO_OPTIONS) -> list[Source]:
     """Return the archives that some names lead to, each once, in the order of the names, in a folder in that of paths.
 
-    In folders, also those below, and below an address of a store, files count that are named like archives. A text
-    file that is named is a list of paths or addresses, one a line (see `_base`). The kind of a file is recognized by
-    its content; one that is no archive has a `fault`.
-
-    Raises:
-        ConfigError: a name leads to nothing, or the only file that is named is no archive.
+    In folders, also those below, and below an address of a store, files count that are named like archives. A text file
+    that is named is a list of paths or addresses, one a line (see `_base`). The kind of a file is recognized by its
+    content; one that is no archive has a `fault`. Raises ConfigError: a name leads to nothing, or the only file that is
+    named is no archive.
     """
     found: dict[str, list[Source]] = {}
     for name in names:

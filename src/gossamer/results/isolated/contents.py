@@ -84,11 +84,8 @@ class ContentProcesses(AbstractContextManager["ContentProcesses"]):
         self._processes.clear()
 
     def contents_of(self, warc_folder: Path, pages: Iterable[ArchivedPage]) -> Iterator[MarkdownPage | None]:
-        """Return the contents of pages in their order. Reads some hundred pages ahead.
-
-        Raises:
-            ConfigError: a WARC file is not here.
-            DamagedError: a record is not what was written, or a process died of a page.
+        """Return the contents of pages in their order. Reads some hundred pages ahead. Raises ConfigError: a WARC file
+        is not here; DamagedError: a record is not what was written, or a process died of a page.
         """
         for one in self._ask(self._work, warc_folder, pages):
             found = MarkdownPage(*one) if one is not None else None

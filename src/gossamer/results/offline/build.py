@@ -91,11 +91,8 @@ def build(
 
     After a kill, another call with the same order resumes and ends with the same files. Only one segment of an index
     lists a URL. Memory: `memory_bytes_max`, the program included. Disk, beside the result: about 30 bytes a link and 60
-    a judged URL.
-
-    Raises:
-        ConfigError: a mistake that the operator can fix.
-        OSError: the disk is full; another call goes on.
+    a judged URL. Raises ConfigError: a mistake that the operator can fix; OSError: the disk is full; another call goes
+    on.
     """
     if memory_bytes_max < MEMORY_BYTES_MIN:
         raise ConfigError(f"--memory: at least {MEMORY_BYTES_MIN >> 20}MiB are needed")

@@ -49,10 +49,8 @@ def merge(sources: Sequence[Path], target: Path) -> list[SegmentInfo]:
 def split(source: Path, target: Path, parts: int) -> list[SegmentInfo]:
     """Write several segments of one, no site in two of them, and return what they say of themselves. 1 µs a row.
 
-    Their names are `target`'s with `-1-of-4` and so on.
-
-    Raises:
-        ConfigError: it is not a segment, or one of the names exists.
+    Their names are `target`'s with `-1-of-4` and so on. Raises ConfigError: it is not a segment, or one of the names
+    exists.
     """
     targets = targets_of(target, parts)
     _absent(targets)

@@ -127,10 +127,7 @@ class Segment:
         """Yield rows from row `start` on, in order, each batch with the number of the row behind it.
 
         `key` is filled in, and columns are of the types of `SCHEMA`, whichever another program wrote. About 0.1 µs a
-        row.
-
-        Raises:
-            ConfigError: the file is damaged, or a row lacks a value or has one that does not fit.
+        row. Raises ConfigError: the file is damaged, or a row lacks a value or has one that does not fit.
         """
         at = 0
         try:

@@ -44,11 +44,8 @@ def build(
     the anchor texts of the links to it. Resumes after a kill, and replaces the old index at the end. This process finds
     the texts unless `means` says how: with others an index takes a seventh more processor time and comes no sooner.
 
-    Costs about 2 ms a page.
-
-    Raises:
-        ConfigError: a mistake that the operator can fix.
-        OSError: the disk is full; another call goes on.
+    Costs about 2 ms a page. Raises ConfigError: a mistake that the operator can fix; OSError: the disk is full; another
+    call goes on.
     """
     target = target or crawl.directory / FOLDER
     crawl.require(["pages", "links"], warcs=True)
@@ -117,11 +114,7 @@ def rewrite(folder: Path, target: Path, memory_bytes_max: int, leaves: Callable[
     """Write an index to `target` without the pages whose address `leaves`; return how many leave. Where none does,
     nothing is written. Anchor texts are not stored, so the new index has none.
 
-    Blocks: about 0.1 ms a page of 500 words.
-
-    Raises:
-        ConfigError: the index cannot be read.
-        OSError: the disk is full.
+    Blocks: about 0.1 ms a page of 500 words. Raises ConfigError: the index cannot be read; OSError: the disk is full.
     """
     index: Any = open_index(folder)
     searcher = index.searcher()

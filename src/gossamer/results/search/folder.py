@@ -169,10 +169,8 @@ def faults(folder: Path, *, deep: bool) -> Iterator[tuple[Path, str]]:
 
 def require_sound(folder: Path) -> None:
     """Check an index before a search: presence and sizes, and the content of a small one. Nothing where no checksums
-    are recorded: it is written just now, or its writer died.
-
-    Raises:
-        DamagedError: a file is missing, or is not what was written.
+    are recorded: it is written just now, or its writer died. Raises DamagedError: a file is missing, or is not what was
+    written.
     """
     try:
         recorded = msgspec.json.decode((folder / SUMS).read_bytes(), type=dict[str, Sums])

@@ -138,11 +138,9 @@ def _add_terms(entry: tantivy.Document, document: IndexedPage) -> None:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[tantivy.Index]:
-    """Open an index to search in it, for as long as the context lasts; also one that may not be written.
-
-    Raises:
-        ConfigError: it is not an index, is of another version, or may not be read.
-        OSError: there is no room for a temporary directory where one is needed.
+    """Open an index to search in it, for as long as the context lasts; also one that may not be written. Raises
+    ConfigError: it is not an index, is of another version, or may not be read; OSError: there is no room for a
+    temporary directory where one is needed.
     """
     lock = folder / _LOCK
     if os.access(folder, os.W_OK) and (os.access(lock, os.W_OK) or not lock.exists()):

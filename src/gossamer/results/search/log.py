@@ -112,11 +112,8 @@ class IndexFollower(Following):
         return FollowerTask(lambda: self._index(entry.name), lambda _: self._journals.drop(entry.name))
 
     def _index(self, log: str) -> None:
-        """Index the pages of a log. Blocks; for a thread.
-
-        Raises:
-            BrokenFrameError: the log is damaged.
-            OSError: the disk is full.
+        """Index the pages of a log. Blocks; for a thread. Raises BrokenFrameError: the log is damaged; OSError: the
+        disk is full.
         """
         writer = self.writer()
         before = writer.position()

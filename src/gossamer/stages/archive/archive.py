@@ -106,11 +106,8 @@ class Archives:
         """Error of the first component that failed in `close`: raise it once everything else is saved."""
 
     def add(self, visited: Visited) -> Archived:
-        """Return where the first archive that keeps responses put this one.
-
-        Raises:
-            OSError: the disk is full.
-            ComponentFailedError: a component failed.
+        """Return where the first archive that keeps responses put this one. Raises OSError: the disk is full;
+        ComponentFailedError: a component failed.
         """
         place = Archived()
         for archive in self._own:
@@ -122,10 +119,7 @@ class Archives:
 
     def add_prerequisite(self, reply: Reply, via: str, link_type: str) -> None:
         """Pass a reply to those archives that keep such replies. After `close` it is dropped: no page waits for it.
-
-        Raises:
-            OSError: the disk is full.
-            ComponentFailedError: a component failed.
+        Raises OSError: the disk is full; ComponentFailedError: a component failed.
         """
         if not self._closed:
             for archive in self._of_prerequisites:
@@ -140,11 +134,8 @@ class Archives:
                     archive.add_epoch(row)
 
     def cut(self) -> None:
-        """Write what is buffered to the journals. After `close` nothing is buffered.
-
-        Raises:
-            OSError: the disk is full.
-            ComponentFailedError: a component failed.
+        """Write what is buffered to the journals. After `close` nothing is buffered. Raises OSError: the disk is full;
+        ComponentFailedError: a component failed.
         """
         if self._closed:
             return
@@ -160,7 +151,9 @@ class Archives:
             archive.close()
 
     def close(self) -> None:
-        """Finish all archives, once; the next commit makes the files final. The first error is in `failure`."""
+        """Finish all archives, once: the commit that follows makes the files final. If a component fails, the others
+        are finished all the same, and the error is in `failure`.
+        """
         if self._closed:
             return
         self.finish_segments()

@@ -144,11 +144,8 @@ def entries_of_tables(parquet_files: Iterable[Path]) -> Iterator[IndexEntry]:
     """Yield the entries of all attempts that left a record, from finished `pages` files: the quick way.
 
     No WARC file is looked at, since they may be in an object store and nowhere else: but if pages were rendered, those
-    that are beside the tables, for what these pages needed.
-
-    Raises:
-        DamagedError: a file is damaged.
-        OSError: the disk does not answer.
+    that are beside the tables, for what these pages needed. Raises DamagedError: a file is damaged; OSError: the disk
+    does not answer.
     """
     rendered: Path | None = None
     for path in parquet_files:

@@ -102,7 +102,9 @@ class Checkpoints:
         await self.place.write(f"{self._own}/claim.json", msgspec.json.encode(claim))
 
     async def latest(self) -> SavedCheckpoint | None:
-        """Return the newest checkpoint; None before the first. Raises StoreError: it cannot be read, or is damaged."""
+        """Return the newest checkpoint, or None before the first. Raises StoreError: it cannot be read, or has a file
+        that is not a crawl's.
+        """
         self.saved = await self._read(f"{self._own}/latest.json", SavedCheckpoint)
         if self.saved is not None and (what := _fault(self.saved.parts)):
             raise StoreError(f"{self.place.url}/{self._own}/latest.json {what}: no crawl wrote this", lasting=True)
@@ -238,7 +240,9 @@ class Checkpoints:
         return self._archive
 
     async def sweep(self) -> int:
-        """Remove objects of a lost machine that no checkpoint lists; return their number. Raises StoreError."""
+        """Remove objects that a lost machine has sent and no checkpoint lists: their content is made again, and must
+        not exist twice. Return their number. Raises StoreError.
+        """
         needed = {part.key for part in self.saved.parts if not part.archived} if self.saved is not None else set()
         kept = {f"{self._own}/claim.json", f"{self._own}/latest.json"}
         strays = [name for name in await self.place.names() if self._is_own(name) and name not in needed | kept]

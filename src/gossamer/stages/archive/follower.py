@@ -47,11 +47,9 @@ class Sealer(Following):
 def seal(path: Path, crc: int | None) -> str:
     """Return the SHA-256 of a finished file in hexadecimal; empty if it is missing. Blocks.
 
-    An upload may have removed it meanwhile, and the files of a shard that moved stay on its previous machine.
-
-    Raises:
-        DamagedError: the file holds other bytes than were written, by their checksum `crc`.
-        OSError: the file cannot be read.
+    An upload may have removed it meanwhile, and the files of a shard that moved stay on its previous machine. Raises
+    DamagedError: the file holds other bytes than were written, by their checksum `crc`; OSError: the file cannot be
+    read.
     """
     try:
         sums = sums_of(path)
@@ -114,10 +112,7 @@ def make_parquet(log: Path, target: Path, length: int | None = None, *, group_by
 
     It has the columns of all frames together, so modules may be added or removed within the log. In memory: one frame
     and, three times, one group of `ROW_GROUP_ROWS_MAX` rows or `group_bytes_max`. Costs about 1 µs a row. Blocks.
-
-    Raises:
-        BrokenFrameError: the log is damaged.
-        OSError: the disk is full; nothing has changed.
+    Raises BrokenFrameError: the log is damaged; OSError: the disk is full; nothing has changed.
     """
     make_directory(target.parent)
     temporary = target.with_name(f".{target.name}.tmp")

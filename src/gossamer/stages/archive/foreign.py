@@ -144,7 +144,9 @@ class RecordStream:
         return Fault(sum(self._start), str(error))
 
     def finish(self) -> ForeignPlace:
-        """Return the place of the last record, and skip what is left of it. Raises BrokenMemberError: it is damaged."""
+        """Return the place of the last record; what is left of its content is skipped. Raises BrokenMemberError: it has
+        another length than it says, or the member is damaged.
+        """
         unpacked = self._unpacked
         assert self._block is not None, "there is a record"
         if unpacked.skip(self._block.left):

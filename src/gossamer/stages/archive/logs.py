@@ -41,14 +41,18 @@ def frame(batch: pa.RecordBatch) -> bytes:
 
 
 def batches(path: Path, length: int | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a log, or of its first `length` bytes. Raises BrokenFrameError: one is damaged."""
+    """Yield the batches of a log, one frame in memory at a time; those of its first `length` bytes when that is given.
+    Raises BrokenFrameError: a frame does not match its checksum or ends early.
+    """
     for payload in _payloads(path, length):
         with pa.ipc.open_stream(payload, options=_READING) as reader:
             yield from reader
 
 
 def batch_at(path: Path, offset: int) -> tuple[pa.RecordBatch, int]:
-    """Return the batch of a frame of a log, and where the frame ends. Raises BrokenFrameError: as `batches`."""
+    """Return the batch of the frame at an offset of a log, and the offset of the frame's end. Raises BrokenFrameError:
+    as `batches`; also if there is no frame.
+    """
     payload = next(_payloads(path, None, offset), None)
     if payload is None:
         raise BrokenFrameError(path, f"no frame begins at {offset}")

@@ -29,7 +29,9 @@ class GzipMember(msgspec.Struct, frozen=True):
 
 
 def unpack_member(file: BinaryIO, offset: int, length: int, bytes_max: int = 0) -> tuple[str, bytes | None]:
-    """Return the fault of a member, "" if sound, and its content; None where it is large. 15 µs and 2 µs a KB."""
+    """Return the fault of the member of `length` bytes at `offset`, empty for a sound one, and its content; None for
+    one of more than `bytes_max` bytes. A record that is not packed has no checksum. About 15 µs and 2 µs a KB of text.
+    """
     file.seek(offset)
     begin = file.read(len(MARK))
     if begin == MARK:

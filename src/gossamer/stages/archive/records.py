@@ -159,7 +159,9 @@ class Gzip:
         self._level = level
 
     def pack(self, beginning: bytes, payload: bytes) -> bytes:
-        """Return the member. A payload that is compressed is stored as it is: in half of the time and fewer bytes."""
+        """Return the member. A payload that is compressed already is stored as it is: half of the time, and fewer
+        bytes, since they do not spoil the code of the others.
+        """
         if payload and (payload.startswith(COMPRESSED) or BROTLI in beginning.lower()):
             return self._store(beginning, payload + _END)
         data = b"".join((beginning, payload, _END))

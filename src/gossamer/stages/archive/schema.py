@@ -19,7 +19,9 @@ _OF_TYPES = {str: _TEXT, int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 
 
 def schema_of(row: type[msgspec.Struct], kinds: Mapping[str, pa.DataType]) -> pa.Schema:
-    """Return the schema of a table of rows, structs within them spread; `kinds` has the columns that are not widest."""
+    """Return the schema of a table of rows: the fields of `row`, in their order, and in place of a struct those of it.
+    `kinds` has the columns, by name, that are not of the widest kind for the type of their field.
+    """
     columns: list[pa.Field] = []
     for field in msgspec.structs.fields(row):
         first = next(iter(get_args(field.type)), field.type)  # Of `int | None`: the other is the null.

@@ -154,7 +154,9 @@ class TableRows:
 
 
 class OwnRows(TableRows):
-    """Rows of a module's table behind the page's `url`; of items, also its key, time and their item or number."""
+    """Rows of a table of a module's own; its first column is the page's `url`. In a table of items the page's `key`,
+    `fetched_at` and what identifies the item on it follow: its own `item`, else its number.
+    """
 
     def __init__(self, table: str, columns: Mapping[str, str]) -> None:
         self._of_items = table.startswith(ITEMS)

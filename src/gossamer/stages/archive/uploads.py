@@ -42,7 +42,9 @@ class UploadCounts(msgspec.Struct):
 
 
 class Uploads:
-    """Uploads what journals have finished, `store_uploads_max` at a time, on the loop; a thread makes digests."""
+    """Uploads what journals have finished, `store_uploads_max` files at a time. Everything runs on the loop except for
+    digests, which a thread makes, and the network, which is obstore's.
+    """
 
     def __init__(
         self, options: ArchiveOptions, journals: Journals, store: ObjectStore, dice: Dice, say: Callable[[str], None]
@@ -172,7 +174,9 @@ class Uploads:
 def uploads_of(
     options: ArchiveOptions, journals: Journals, dice: Dice, say: Callable[[str], None]
 ) -> Uploads | None:  # fmt: skip
-    """Return the uploads to the store of the options. Raises ConfigError: obstore is missing, or they are wrong."""
+    """Return the uploads to the store that the options name, if they name one: only then obstore is imported. Raises
+    ConfigError: obstore is missing, or the options are no good.
+    """
     if not options.store:
         return None
     require("obstore", "archive.store")

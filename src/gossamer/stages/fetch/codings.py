@@ -111,7 +111,9 @@ STREAMS: Final[dict[str, tuple[Callable[[], Stream], bytes]]] = {
 
 
 def coding_of(label: str, start: bytes) -> str:
-    """Return the coding that a label means. The beginning of the body decides for other labels of gzip."""
+    """Return the coding that a label means, by the beginning of the body: another label of a gzip body, such as
+    `application/gzip` or `deflate`, means gzip.
+    """
     if label != "br" and start.startswith(_GZIP_MAGIC):
         return "gzip"
     return "deflate" if label == "x-deflate" else label

@@ -190,7 +190,9 @@ class Transfer:
             self._headers = headers
 
     def ask_for(self, target: str) -> None:
-        """Set the exact request target: libcurl changes percent-encodings. Resolving proxies get the whole URL."""
+        """Set the request target exactly, since libcurl changes percent-encodings of paths to upper case. A proxy that
+        resolves names gets the whole URL as libcurl writes it.
+        """
         if self.pinned and (self._has_target or ("%" in target and _LOWER_CASE.search(target) is not None)):
             self.curl.setopt(pycurl.REQUEST_TARGET, target)  # It cannot be unset.
             self._has_target = True

@@ -169,7 +169,9 @@ def _by_socks(text: str) -> str:
 
 
 def is_h2_failure(transfer: Transfer, end: End) -> bool:
-    """Return whether HTTP/2 failed: the protocol was broken, or a stream or new connection reset or refused."""
+    """Return whether a transfer failed because of HTTP/2: its server breaks the protocol, resets the stream, refuses
+    the request on a new connection, or resets a new connection.
+    """
     code, text = end
     if transfer.stopped:
         return transfer.was_refused or transfer.stopped == "h2"
@@ -186,7 +188,9 @@ def is_stream_failure(transfer: Transfer, end: End) -> bool:
 
 
 def breaks_h2(end: End) -> bool:
-    """Return whether a reply only breaks the rules of HTTP/2, as by `Upgrade: h2,h2c`: HTTP/1.1 permits it."""
+    """Return whether a reply only breaks the rules of HTTP/2, such as one with `Upgrade: h2,h2c`.
+    Over HTTP/1.1 the same reply is fine.
+    """
     return bool(end.code) and any(words in end.text for words in _BROKEN_H2)
 
 

@@ -156,7 +156,9 @@ class Budgets:
             self.begin_round(now)  # Hosts that the old budgets deferred may continue.
 
     def reconfigure(self, options: BudgetOptions, hosts: Iterable[Host], *, is_new: bool) -> None:
-        """Apply new budgets. Leased URLs of `hosts`, those in memory, are counted if they were not (`is_new`)."""
+        """Apply new budgets. `hosts` are those in memory: their leased URLs are counted now if no budget (`is_new`), or
+        no site budget, was set when they were leased.
+        """
         had_sites = self._has_site_budgets and not is_new
         self._options = options
         self._round.options = _hash_of(options)

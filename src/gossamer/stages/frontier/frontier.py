@@ -100,7 +100,9 @@ class Frontier:
             self.scheduler.resume(self.hosts.get(name, partition), now)
 
     def reconfigure(self, politeness: Politeness, options: FrontierOptions, budget: BudgetOptions, now: float) -> None:
-        """Apply new options. A longer delay counts from the end of the last request; a running one never shrinks."""
+        """Apply new options. A longer delay applies at once to hosts in memory, counted from the end of the last
+        request; a running delay never becomes shorter.
+        """
         before = self.politeness
         self.politeness = politeness
         self._options = options

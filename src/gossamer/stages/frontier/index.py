@@ -177,7 +177,9 @@ class HostIndex:
         self._move(host, "waiting", prefix + bytes((level,)) + chance.to_bytes(4) + host.name.encode())
 
     def next_waiting(self, partition: int, site: str) -> tuple[int, str] | None:
-        """Return a random host that waits for its site, biased to urgent levels. Move it before the next call."""
+        """Return a random host that waits for its site, biased to urgent levels: a seek for each level with entries,
+        and two more. Move the host before the next call.
+        """
         prefix = host_prefix(partition, site)
         end = range_end(prefix)
         levels = []

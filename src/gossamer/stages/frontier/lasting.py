@@ -19,7 +19,9 @@ LONGER_MIN = 1.5
 
 
 def lasting_hosts(active: Iterable[Host], pending: int, urls_s: float) -> list[Lasting]:
-    """Return the hosts that outlast all others, the longest first, by pending URLs and `urls_s` a second. 1 µs each."""
+    """Return the hosts that will outlast all others, the longest first. `pending` are the URLs of all hosts; the crawl
+    fetches `urls_s` of them a second. 1 µs a host.
+    """
     found = [(_left_s(host, host.rules), host) for host in islice(active, LOOKED_AT_MAX) if not host.record.closed]
     longest = nlargest(NAMED_MAX + 1, found, key=lambda one: one[0])
     named = 0

@@ -102,7 +102,9 @@ class FrontierMoves:
         return encode_record(record)
 
     def admit(self, first: int, end: int, number: int, delays: Mapping[int, float], now: float) -> None:
-        """Take in partitions, keys in the open epoch, of budget round `number`, with their `remaining_delays`."""
+        """Take in partitions whose keys are in the open epoch; `number` is the budget round that they come from,
+        `delays` the giver's `remaining_delays`.
+        """
         self._forget(first, end)
         self._hosts.learn_delays(delays, now)
         records = {}

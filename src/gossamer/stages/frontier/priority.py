@@ -150,7 +150,9 @@ class PageImportance:
         self._mask = cells - 1
 
     def level(self, link: Link) -> int:
-        """Return 6 for up to 3 links within the host, 5 for 4, 4 for 8 or one from outside, 1 less each doubling."""
+        """Return 6 for up to three links within the host, 5 for four, 4 for one from another host or eight within it,
+        and one less for each further doubling.
+        """
         return final_level(link, _importance_level(self.count(link.url.fingerprint)))
 
     def count(self, fingerprint: int) -> int:

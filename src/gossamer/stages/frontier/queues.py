@@ -192,7 +192,9 @@ class Queues:
             self.append(host, lane(one.slot, level_of(item.level)), link)
 
     def ready_at(self, host: Host) -> float | None:
-        """Return when `next` may return a URL by origins and due times; None: not before something changes."""
+        """Return when `next` may return a URL, by origins and due times; None: not before something changes. If origins
+        fail, this passes over the host's queues and its window.
+        """
         record = host.record
         if record.origins is None or all_free(host):
             if host.window is not None or self.has_unread(host):

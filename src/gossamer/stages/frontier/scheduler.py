@@ -25,7 +25,9 @@ CLOSINGS_SHOWN_MAX = 10
 
 
 class Scheduler:
-    """Each host with work is on the workbench, in an index, or waits for its leases; one without is in none of them."""
+    """Promises: each host with work is on the workbench, in the index of ready or sleeping hosts, or waits for its
+    leases to end; a host without work is in none of them.
+    """
 
     def __init__(
         self,
@@ -165,7 +167,9 @@ class Scheduler:
         return len(self.active) > before
 
     def wake_at(self) -> float | None:
-        """Return when `fill` or `widen` may find a host. None: no host has work. An alarm may be outdated."""
+        """Return when `fill` or `widen` may find a host. None if no host has work: an outdated alarm, of a host that
+        left the index early, must not keep a crawl open.
+        """
         if not self._index.hosts:
             return None
         if not self.room.may_widen(len(self.active), self._queues.window_bytes):
@@ -209,7 +213,9 @@ class Scheduler:
             self._index.enter_ready(host, self._level(host))
 
     def forget(self, first: int, end: int) -> None:
-        """Drop the hosts of some partitions from memory, not from the index, which another shard gets."""
+        """Drop the hosts of some partitions from memory, but keep their entries in the index, which another shard gets:
+        none of them is found, although the store has them.
+        """
         hosts = list(self._hosts.of(first, end))
         for host in hosts:
             self._queues.forget_window(host)
@@ -222,7 +228,9 @@ class Scheduler:
         self._index.forget(first, end)
 
     def admit(self, active: Iterable[Host], waiting: Iterable[tuple[int, str]], now: float) -> None:
-        """Admit partitions: `active` hosts were on their workbench; `waiting` has a host of each site that waits."""
+        """Admit partitions from another shard: `active` hosts were on its workbench, `waiting` are partition and name
+        of one host for each site with waiting hosts.
+        """
         for host in active:
             self.resume(host, now)
         self._sites.admit(waiting)

@@ -188,11 +188,15 @@ class Modules:
         return bool(self.modules_for(media_type))
 
     def process(self, page: Page, findings: Findings | None = None, left_out: Sequence[int] = ()) -> Processed:
-        """Return `findings` with those of all modules but `left_out`; errors of modules are in the list."""
+        """Return the findings of all modules, added to `findings`. A module that raises becomes an error in the list;
+        the others still run, except those with an index in `left_out`.
+        """
         return whole(self.process_in_slices(page, findings, left_out))
 
     def process_in_slices(self, page: Page, findings: Findings | None = None, left_out: Sequence[int] = ()) -> Slices:
-        """As `process`. Yields within modules that work in slices, and after each for a large page; one time limit."""
+        """As `process`. Yields where other work may run: within modules that have `process_in_slices`, and after each
+        module that processes a large page. The modules share one time limit; short slices do not count.
+        """
         document = HtmlDocument(page, self._options)
         carried: Page = HtmlPage(*msgspec.structs.astuple(page), document=document)
         findings = Findings() if findings is None else findings

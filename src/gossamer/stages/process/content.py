@@ -61,7 +61,9 @@ class MainText(TypedModule):
 
 
 class Markdown(TypedModule):
-    """Writes main content as Markdown in `markdown`, and the ids of its headings, a line each, in `heading_ids`."""
+    """Writes the main content of HTML pages as Markdown, in the column `markdown`, and in the column `heading_ids` a
+    line for each heading that is no part of a list or quotation: the id that leads to it in the page, or nothing.
+    """
 
     name = "markdown"
     media_types = HTML_TYPES

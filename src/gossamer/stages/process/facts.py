@@ -46,16 +46,20 @@ _ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925, "大正": 1911, "明治
 _ERA = re.compile(rf"({'|'.join(_ERAS)}) ?(元|\d{{1,3}})(?= ?年)", re.ASCII)
 _YEARS = range(1500, 2100)  # Below, they are of the Persian or the Islamic calendar, or stand for no date at all.
 _HALF_DAY = re.compile(r"\b(\d{1,2})(:\d{2}(?::\d{2})?)\s?([ap])\.?m\b\.?", re.IGNORECASE | re.ASCII)
-_MONTHS = (  # noqa: SIM905 - shorter
-    "jan|ene|gen|янв|sty|oca|січ|led|ian|tammi|ιαν|يناير|ינואר|มกราคม feb|fév|fev|lut|фев|şub|лют|úno|helmi|φεβ|"
-    "فبراير|פברואר|กุมภาพันธ์ mar|mär|maa|мар|бер|bře|már|μάρ|μαρ|مارس|מרץ|มีนาคม apr|avr|abr|kwi|апр|nis|кві|dub|"
-    "huhti|ápr|απρ|أبريل|אפריל|เมษายน may|mai|mei|maj|mag|май|мая|тра|kvě|touko|máj|μάι|μαΐ|مايو|מאי|พฤษภาคม jun|"
-    "juin|giu|cze|июн|haz|чер|červen|června|lipanj|lipnj|kesä|jún|iun|ιουν|ιούν|يونيو|יוני|มิถุนายน jul|juil|lug|lip|"
-    "июл|tem|лип|srpanj|srpnj|červenec|červenc|heinä|júl|iul|ιουλ|ιούλ|يوليو|יולי|กรกฎาคม aug|août|ago|sier|авг|ağu|"
-    "сер|srpen|srpna|elo|agu|ogos|αυγ|αύγ|أغسطس|אוגוסט|สิงหาคม sep|set|wrz|сен|eyl|вер|zář|syys|sze|σεπ|سبتمبر|"
-    "ספטמבר|กันยายน oct|okt|ott|out|paź|окт|eki|жов|říj|loka|οκτ|أكتوبر|אוקטובר|ตุลาคม nov|lis|ноя|kas|лис|marras|"
-    "νοε|νοέ|نوفمبر|נובמבר|พฤศจิกายน dec|dez|déc|dic|des|gru|дек|ara|гру|pros|joulu|δεκ|ديسمبر|דצמבר|ธันวาคม "
-).split()
+_MONTHS = (
+    "jan|ene|gen|янв|sty|oca|січ|led|ian|tammi|ιαν|يناير|ינואר|มกราคม",
+    "feb|fév|fev|lut|фев|şub|лют|úno|helmi|φεβ|فبراير|פברואר|กุมภาพันธ์",
+    "mar|mär|maa|мар|бер|bře|már|μάρ|μαρ|مارس|מרץ|มีนาคม",
+    "apr|avr|abr|kwi|апр|nis|кві|dub|huhti|ápr|απρ|أبريل|אפריל|เมษายน",
+    "may|mai|mei|maj|mag|май|мая|тра|kvě|touko|máj|μάι|μαΐ|مايو|מאי|พฤษภาคม",
+    "jun|juin|giu|cze|июн|haz|чер|červen|června|lipanj|lipnj|kesä|jún|iun|ιουν|ιούν|يونيو|יוני|มิถุนายน",
+    "jul|juil|lug|lip|июл|tem|лип|srpanj|srpnj|červenec|červenc|heinä|júl|iul|ιουλ|ιούλ|يوليو|יולי|กรกฎาคม",
+    "aug|août|ago|sier|авг|ağu|сер|srpen|srpna|elo|agu|ogos|αυγ|αύγ|أغسطس|אוגוסט|สิงหาคม",
+    "sep|set|wrz|сен|eyl|вер|zář|syys|sze|σεπ|سبتمبر|ספטמבר|กันยายน",
+    "oct|okt|ott|out|paź|окт|eki|жов|říj|loka|οκτ|أكتوبر|אוקטובר|ตุลาคม",
+    "nov|lis|ноя|kas|лис|marras|νοε|νοέ|نوفمبر|נובמבר|พฤศจิกายน",
+    "dec|dez|déc|dic|des|gru|дек|ara|гру|pros|joulu|δεκ|ديسمبر|דצמבר|ธันวาคม",
+)
 """How the months begin in English, German, French, Spanish, Catalan, Italian, Portuguese, Romanian, Dutch, Finnish, in
 Scandinavia, in Hungarian, Polish, Czech, Russian, Ukrainian, Greek, Turkish, Indonesian, Arabic, Hebrew and Thai."""
 _MONTH_OF = {begin: number for number, begins in enumerate(_MONTHS, 1) for begin in begins.split("|")}
@@ -86,7 +90,8 @@ _SAYS_MODIFIED = re.compile(r"updated|modified|revised|edited|aktualisiert|geän
 _PARTS = re.compile(r"\s[-\u2013\u2014|\u2022\u00b7\u22c5\u30fb]\s")
 _LABELS = re.compile(
     r"\b(?:first|originally|published|posted|created|written|publication|date|submitted|on|at|the|by|min|mins|minutes?"
-    r"|read|last|publi\w{1,4}|veröffentlicht|par|por|von|le|am|um|uhr|\w{3,6}di|\w{4,8}tag|mittwoch|(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|satur|sat|sun)(?:day)?|[ap]m|\w{2,3}t)\b|[\W\d]",
+    r"|read|last|publi\w{1,4}|veröffentlicht|par|por|von|le|am|um|uhr|\w{3,6}di|\w{4,8}tag|mittwoch"
+    r"|(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|satur|sat|sun)(?:day)?|[ap]m|\w{2,3}t)\b|[\W\d]",
     re.IGNORECASE,
 )
 """What a line has beside its date, and the name of an author."""

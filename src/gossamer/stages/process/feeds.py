@@ -84,7 +84,9 @@ _WANTED = frozenset(("loc", "lastmod", "changefreq", "priority"))
 
 
 class SitemapHandler:
-    """Takes a sitemap's elements, in lower case; of others `<xhtml:link rel="alternate" …>` alone counts."""
+    """Takes a sitemap's elements, with names in lower case. The prefix marks those of other vocabularies (images).
+    Of these only versions of a page in other languages count: `<xhtml:link rel="alternate" hreflang="…" href="…"/>`.
+    """
 
     def __init__(self, announcement: Announcement, root: str) -> None:
         """`root` is the name of the outermost element, in lower case."""

@@ -146,7 +146,9 @@ class _Controls:
                 following.append(node)
 
     def of(self, form: LexborNode) -> list[LexborNode]:
-        """Return the controls of a form, by place or name; behind one between table rows they are its own."""
+        """Return those in a form and those that name it. Where a form begins between the rows of a table the tree has
+        it empty, and those after it are its own (HTML standard, section 13.2.6.4.9).
+        """
         after = self._after.get(form.mem_id, [])
         inside = form.css(_CONTROLS) if form.child is not None else after
         # The first form of an id has it.

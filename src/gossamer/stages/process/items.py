@@ -311,7 +311,9 @@ class Selected:
         return self._all("jsonpath", query)
 
     def re(self, pattern: str) -> list[str]:
-        """Return the first group, or the whole, of each match of RE2 in a text or in the markup. Raises ConfigError."""
+        """Return the first group, or else the whole, of each match of a regular expression (RE2) in an element's text,
+        or in the whole markup of a page. Raises ConfigError if it is not valid.
+        """
         return list(matches(pattern, self._source.characters() if self._value is None else self.text))
 
     @property

@@ -18,7 +18,9 @@ _ODD: Final = re.compile(r'\\["\\/bfnrtu]|[\\\x00-\x1f]')
 
 
 def roots(script: bytes) -> Iterator[object]:
-    """Yield the JSON values of a script, also with comments, CDATA, last commas or raw control characters. Linear."""
+    """Yield the values of a script: one, if it is JSON, else each value that becomes JSON without comments, marks of
+    CDATA, commas before a closing bracket, needless backslashes, and raw control characters in strings. Linear.
+    """
     try:
         yield msgspec.json.decode(script)
     except (msgspec.DecodeError, RecursionError):

@@ -63,7 +63,9 @@ class ListingEntry(NamedTuple):
 
 
 def entries(listing: bytes) -> Iterator[ListingEntry]:
-    """Yield files, directories and links of a listing, without a last line that may be cut. About 2 µs a line."""
+    """Yield the entries of a listing, in order: files, directories and links; `.`, `..` and invalid lines are left out.
+    A last line without an end may have been cut, and is left out too. About 2 µs a line.
+    """
     for line in _lines(listing):
         entry = _entry(line)
         if entry is not None and entry.name not in (b".", b"..") and b"/" not in entry.name and b"\0" not in entry.name:

@@ -221,7 +221,9 @@ def _text_at(body: bytes, at: int, name: str) -> str:
 def json_ld(
     body: bytes, bytes_max: int, seen: Callable[[str, Mapping[str, str], int], None] | None = None
 ) -> list[object]:
-    """Return readable JSON-LD up to `bytes_max` in all; `seen` is given each element that may have dates."""
+    """Return the JSON-LD blocks of a page in UTF-8 that can be read (`process.jsonld`), as long as `bytes_max` in all.
+    `seen` is called with name, attributes and the place after the tag of each element that may have dates. Linear.
+    """
     blocks: list[object] = []
     for name, found, start, end in _WALK.over(body):
         if name == "script" and _JSON_LD.fullmatch(found.get("type", "")) and end - start <= bytes_max:

@@ -35,7 +35,9 @@ _FACTS = {"title": "title", "byline": "author", "published": "creation_date", "m
 
 
 class PdfText(TypedModule):
-    """Finds text, title, author and dates of PDF documents; columns of short lines stay. Pictures are not read."""
+    """Finds the text of PDF documents, page after page, and title, author and dates. Pages of short lines, such as
+    tables, keep their columns, divided by spaces. Scanned pages have no text: nothing is recognized in pictures.
+    """
 
     name = "pdf_text"
     media_types = ("application/pdf",)

@@ -35,7 +35,9 @@ class Chain:
         self, filters: Sequence[Filter], language: WantedLanguages | None = None, made_of: bytes = b"",
         inside: Roots | None = None,
     ) -> None:  # fmt: skip
-        """`made_of` is equal for chains that judge alike. Links to pages outside `inside` are outlinks; None: none."""
+        """`made_of` is equal for chains whose filters judge queued URLs alike. Links to pages outside `inside` are
+        outlinks; None: there are no outlinks.
+        """
         names = [one.name for one in filters]
         assert len(set(names)) == len(names), f"two filters of one name among {names}"
         assert DEPTH not in names[:-1], "depth must be the last filter"

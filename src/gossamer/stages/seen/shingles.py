@@ -70,7 +70,9 @@ def sketch(body: bytes, charset: str = "", address: str = "", *, lowest: bool = 
 
 
 def text_of(body: bytes) -> bytes:
-    """Return the text between tags, pieces separated by zero bytes. No parser: equal pages get equal texts."""
+    """Return the text between tags, its pieces separated by zero bytes; the whole page if there are no tags. Does not
+    parse: it is enough that equal pages have equal texts.
+    """
     body = _without_scripts(body[:BODY_BYTES_MAX])
     if b"<" not in body:
         return body[:TEXT_BYTES_MAX]
@@ -117,7 +119,9 @@ def _mark_syllables(codes: npt.NDArray[np.uint8], lead: npt.NDArray[np.bool_]) -
 
 
 def shingles_of(words: Hashes, blocks: npt.NDArray[np.int32]) -> Hashes:
-    """Return a hash for each three consecutive words of a piece. Shingles do not cross pieces, such as list entries."""
+    """Return a hash for each three consecutive words of a piece. Shingles do not cross pieces, so the neighbours of a
+    list entry do not change its hashes.
+    """
     hashes = words * _U64(_BASE)
     hashes[:-1] += np.where(blocks[1:] == blocks[:-1], words[1:], _U64(0)) * _SECOND
     hashes[:-2] += np.where(blocks[2:] == blocks[:-2], words[2:], _U64(0)) * _THIRD
