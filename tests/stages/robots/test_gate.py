@@ -200,6 +200,7 @@ RULES = b"User-agent: *\nDisallow: /x"
         ([RULES, RULES], ["wait", "allowed"]),
         ([RULES[:20], RULES], ["wait", "wait"]),
         ([RULES[:20], RULES, RULES], ["wait", "wait", "allowed"]),
+        ([RULES + b"\nAllow: /x"] * 2, ["wait", "allowed"]),
         ([b"", b""], ["wait", "wait"]),
     ],
 )

@@ -264,13 +264,17 @@ class RobotsGate:
 
 
 def _cut_text(result: Reply | Failure, decoded_body: bytes, bytes_max: int) -> bytes:
-    """Return the part that came of a file that was cut short; empty if none did, or if its coding was cut with it."""
+    """Return the part that came of a file that was cut short; empty if none did, or if its coding was cut with it. A
+    rule without its end may allow more than the whole one, and is left out.
+    """
     came = result.came if isinstance(result, Failure) else result
     if came is None or not 200 <= came.status < 300 or came.truncated in ("", "length"):
         return b""
     if came is not result:
         decoded_body = b"" if came.header("content-encoding") else came.body
-    return cut(decoded_body, bytes_max)
+    text = cut(decoded_body, bytes_max)
+    last = text[max(text.rfind(b"\n"), text.rfind(b"\r")) + 1 :]
+    return text.removesuffix(last) if last.lstrip().lower().startswith(b"allow") else text
 
 
 def delay_asked_s(reply: Reply, now: float) -> float:
