@@ -125,6 +125,9 @@ class Session:
         self._used: list[Use] = []
         self._refused: Counter[str] = Counter()
         """By URL: its requests that were answered as if there were no session."""
+        self._suspected: set[str] = set()
+        """URLs that were answered so in spite of a session, and not as pages since: each may be the first request of a
+        new session, to see whether it ends that (`features.logins.endings`)."""
 
     def begin(self, now: float) -> bytes:
         """Begin another session; return what the login's answer has of it."""
@@ -140,14 +143,19 @@ class Session:
         self._used += [use] if is_good else []
         had_one = any(name == "Authorization" for name, _ in request.headers)
         if is_good or (had_one and self._refused[request.url] >= LOGGED_OUT_MAX - 1):
+            self._suspected.discard(request.url)
             return True
         self._refused[request.url] += 1
+        if had_one:
+            self._suspected.add(request.url)
         return False
 
     def needless(self, now: float, forgot: Sequence[float]) -> Iterator[str]:
-        """Yield why a login that comes now has no reason: the session is good, and a commit has it."""
+        """Yield why a login that comes now has no reason: the session is good, a commit has it, and no URL is suspected
+        of ending it.
+        """
         first = self.first_use(now)
-        if first is not None and not any(at >= first.at for at in forgot):
+        if first is not None and not self._suspected and not any(at >= first.at for at in forgot):
             yield f"a login at {now:.0f} s, and the session of shard {first.machine} was good until {self._ends_at:.0f}"
 
     def first_use(self, now: float) -> Use | None:
