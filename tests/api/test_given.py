@@ -210,14 +210,14 @@ def test_help_shows_the_function_and_its_options() -> None:
 
 
 def test_the_wrong_loop_names_the_right_one(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"use gossamer\.crawl"):
+    with pytest.raises(TypeError, match=r"a plain `for` reads gossamer\.crawl"):
         list(Crawler(HERE, output=tmp_path / "crawl", allow_private=True))
 
     async def loop() -> None:
         async for _ in gossamer.crawl(HERE, output=tmp_path / "crawl", allow_private=True):
             pass
 
-    with pytest.raises(TypeError, match=r"use `async with gossamer\.Crawler"):
+    with pytest.raises(TypeError, match=r"a coroutine uses `async with gossamer\.Crawler"):
         asyncio.run(loop())
     assert not list(tmp_path.iterdir())
 

@@ -92,7 +92,7 @@ STYLES = (
 PARSED = (
     "<!--> <a href=gone1>a</a> <!-- --!> <a href=gone2>a</a> <a href=ok1 href=gone>a</a><a href=ok2 title='"
     "<a href=gone>'>"
-    "a</a><select><option value=gone>a</select><a onclick=\"location='gone'\">a</a><a href=ok3><a href=gone3>a</a></a>"
+    "a</a><select><option value=gone>a</select><a onclick=\"location='gone4'\">a</a><a href=ok3><a href=gone3>a</a></a>"
     "<![CDATA[ <a href=gone> ]]><iframe><a href=gone></iframe><noembed><a href=gone></noembed>"
 )
 OLD = (
@@ -118,7 +118,7 @@ OTHERS = (
 CASES = {
     "programs": Case(PROGRAMS),
     "styles": Case(STYLES, broken="gone1.png gone2.png gone3.png gone4.png"),
-    "parsed": Case(PARSED, broken="gone1 gone2 gone3"),
+    "parsed": Case(PARSED, broken="gone1 gone2 gone3 gone4"),
     "old": Case(OLD, broken="gone1 gone2 gone3"),
     "empty": Case(EMPTY),
     "others": Case(head=OTHERS, broken="gone1.css gone2 gone3 gone4.png gone5.png gone6 gone7.png gone8 gone9"),

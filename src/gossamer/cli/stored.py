@@ -95,8 +95,8 @@ class _RenamingStream:
 
 def uri_of(path: Path) -> str:
     """Return the URI that was typed where a path is expected; empty: a path was."""
-    scheme, _, rest = str(path).partition(":/")
-    if f"{scheme}://" not in SCHEMES:
+    scheme, mark, rest = str(path).partition(":/")
+    if not mark or f"{scheme}://" not in SCHEMES:
         return ""
     return f"{scheme}:///{rest}" if scheme == "file" else f"{scheme}://{rest}"
 

@@ -1336,9 +1336,13 @@ def test_another_attempt_does_not_fail_for_further_kept_connections(run: Run) ->
     run(main())
 
 
-@pytest.mark.parametrize("helps", [True, False])
-def test_a_bad_request_over_a_kept_connection_is_sent_again_over_a_new_one(run: Run, helps: bool) -> None:
-    """Where that helps, each request of the host gets a new connection; where it does not, no other is repeated."""
+@pytest.mark.parametrize(("helps", "ends", "repeated"), [(True, True, 1), (False, True, 1), (False, False, 0)])
+def test_a_bad_request_over_a_kept_connection_is_sent_again_over_a_new_one(
+    run: Run, helps: bool, ends: bool, repeated: int
+) -> None:
+    """Where that helps, each request of the host gets a new connection; where it does not, no other is repeated. One
+    that leaves the connection open says that the page is bad.
+    """
 
     async def main() -> None:
         served: set[asyncio.StreamWriter] = set()
@@ -1346,18 +1350,20 @@ def test_a_bad_request_over_a_kept_connection_is_sent_again_over_a_new_one(run: 
         async def one_a_connection(server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
             is_bad = writer in served if helps else len(server.requests) > 1
             served.add(writer)
-            writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n" if is_bad else reply())
-            return True
+            bad = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n" + b"Connection: close\r\n" * ends + b"\r\n"
+            writer.write(bad if is_bad else reply())
+            return not (is_bad and ends)
 
         async with serving(one_a_connection) as server, speaking() as module:
             replied(await module.fetch(to(server)))
-            failure = failed(await module.fetch(to(server)))
-            assert (failure.again, failure.host_level) == (True, False)
-            assert failure.came is not None
-            assert failure.came.status == 400
+            for _ in range(repeated):
+                failure = failed(await module.fetch(to(server)))
+                assert (failure.again, failure.host_level) == (True, False)
+                assert failure.came is not None
+                assert failure.came.status == 400
             for _ in range(3):
                 assert replied(await module.fetch(to(server))).status == (200 if helps else 400)
-            assert server.connections == (4 if helps else 2)
+            assert server.connections == (4 if ends else 1)
 
     run(main())
 

@@ -17,7 +17,7 @@ PANELS = (
 )
 """Each with its lines and their fields."""
 STYLE = """
-.panels{min-width:1000px}.panels .at{transform:none}
+.panels{min-width:1120px}.panels .at{transform:none}
 .line{fill:none;stroke:currentColor;stroke-width:1.6}
 .grid{stroke:var(--edge,#cbd5e1)}
 .panels text[class]{fill:var(--soft,#475569);font:11px system-ui,sans-serif}
@@ -32,7 +32,7 @@ STYLE = """
 def as_html(result: Simulated, options: SimulateOptions, given: frozenset[str] = frozenset()) -> str:
     """Return one HTML page with the drawing and the text."""
     parts = (as_svg(result), f"<pre>{escape(as_text(result, options, given))}</pre>")
-    body = "".join(f'<section class=wide tabindex="0" style="overflow-x:auto">{part}</section>' for part in parts)
+    body = "".join(f'<section tabindex="0" style="grid-column:1/-1;overflow-x:auto">{part}</section>' for part in parts)
     return page_of(escape(options.preset or "A crawl"), "simulation of a crawl", body)
 
 

@@ -56,10 +56,10 @@ class Repeats:
         return bool(self._close) and self._close.get(authority) is True
 
     def judge_reply(self, transfer: Transfer, authority: str, reply: Reply, *, is_repeat: bool) -> Reply | Failure:
-        """Return a reply. The first 400 of a host over a kept connection asks for the same request over a new one:
-        some servers take all that follows the first request of a connection for a bad one.
+        """Return a reply. A host's first 400 that ends a kept connection asks for the same request over a new one: some
+        servers take all that follows the first request of a connection for a bad one.
         """
-        is_bad = reply.status == BAD_REQUEST
+        is_bad = reply.status == BAD_REQUEST and (reply.header("connection") or "").lower() == "close"
         if is_repeat and self._close.get(authority, False) is None:
             note(self._close, authority, not is_bad)
         kept = is_bad and not transfer.is_new and reply.http_version.startswith("1") and not is_repeat
