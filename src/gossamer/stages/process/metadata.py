@@ -53,6 +53,8 @@ _NAMING = (
 )
 """Elements that name an author: of microdata, RDFa, hCard, and by their class."""
 _HEADING = re.compile(rb"<[hH]1[\s>]")
+_YEAR = automaton(r"(?:19|2[05])\d\d|\xe5\xb9\xb4")
+"""Of the Gregorian or the Buddhist calendar, or the sign after one of an era."""
 _DAY_IN_PATH = re.compile(r"/((?:19|20)\d\d)[/-]([01]?\d)[/-]([0-3]?\d)(?=[/-][^/?#])", re.ASCII)
 _COMMENTS = '[itemprop~="comment"] *,[itemprop~="review"] *,.comment *,.comments *'
 _TYPED = {"og_type": "og:type", "og_image": "og:image", "og_site_name": "og:site_name"}
@@ -206,7 +208,8 @@ def _lines_for_date(url: str, document: HtmlDocument) -> Iterator[str]:
         at = heading.start()
         start = max(at - 1_500, body.rfind(b"</script>", 0, at), 0)
         piece = body[body.find(b"<", start) : at + 8_000]
-        yield from ScannedMarkup(without_hidden(piece)[0]).text().split("\n")
+        if _YEAR.search(piece) is not None:  # Most pages without a date have none there, and their text is not wanted.
+            yield from ScannedMarkup(without_hidden(piece)[0]).text().split("\n")
     if (day := _DAY_IN_PATH.search(url)) is not None:
         yield "-".join(day.groups())
 
