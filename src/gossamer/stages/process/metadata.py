@@ -52,7 +52,7 @@ _NAMING = (
     + ",.entry-author",
 )
 """Elements that name an author: of microdata, RDFa, hCard, and by their class."""
-_HEADING = re.compile(rb"<[hH]1[\s>]")
+_HEADING = automaton(r"<[hH]1[\s>]")
 _YEAR = automaton(r"(?:19|2[05])\d\d|\xe5\xb9\xb4")
 """Of the Gregorian or the Buddhist calendar, or the sign after one of an era."""
 _DAY_IN_PATH = re.compile(r"/((?:19|20)\d\d)[/-]([01]?\d)[/-]([0-3]?\d)(?=[/-][^/?#])", re.ASCII)
