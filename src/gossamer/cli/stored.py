@@ -106,7 +106,7 @@ def _place_of_crawl(words: Sequence[str]) -> int:
     for number, (last, word) in enumerate(pairwise(words), 1):
         if word.startswith(SCHEMES) and last not in WRITTEN:
             return number
-        if word.lower().startswith(("s3:/", "gs:/", "az:/", "file:/")) and words[0] in READING and last not in WRITTEN:
+        if words[0] in READING and last not in WRITTEN and word.lower().startswith(tuple(one[:-1] for one in SCHEMES)):
             raise ConfigError(f"{word}: a store is named as s3://BUCKET/PREFIX, gs://, az://, or file:///PATH")
         is_value = last.startswith("-") and last not in FLAGS
         if not (word.startswith("-") or is_value or last == "segment"):

@@ -147,6 +147,7 @@ class Importer:
         """Yield the records of an archive by its ranges; what no process answers, or begins elsewhere, is read here."""
         at = 0
         last = None
+        room = replace(self._room, counts=True, heads=bool(self._request.statuses))
         for stretch in ranges_of(source):
             async for _, answer in answers:  # noqa: B007
                 break
@@ -156,7 +157,6 @@ class Importer:
                 continue
             found = [read.item for read in answer.items if offset_of(read.item) >= at]
             is_sound = bool(found) and (not at or offset_of(found[0]) == at)
-            room = replace(self._room, counts=True, heads=bool(self._request.statuses))
             for item in found if is_sound else captures_of(source, room, last):
                 yield item
                 last = last if isinstance(item, Refused) else item.place
