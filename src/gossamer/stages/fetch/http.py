@@ -18,6 +18,7 @@ from gossamer.stages.fetch.connections import End
 from gossamer.stages.fetch.credentials import REDACTED, is_credential
 from gossamer.stages.fetch.entire import is_whole
 from gossamer.stages.fetch.headers import Head, parse_head
+from gossamer.stages.fetch.legacy import permit_legacy_servers
 from gossamer.stages.fetch.options import FetchOptions, Route
 from gossamer.stages.fetch.repeats import Repeats, note
 from gossamer.stages.fetch.settings import Setting
@@ -180,6 +181,8 @@ class HttpModule:
         Raises ConfigError: a header cannot be sent, or a file cannot be read.
         """
         check_trusted(options)
+        if options.tls_legacy_renegotiation:
+            permit_legacy_servers()
         self._sign = sign
         self._options = options
         self._agent = agent
@@ -195,8 +198,8 @@ class HttpModule:
         """By proxy that was used, empty for none."""
         self._transfers = self._connections_of(None)
         self._by_route: dict[Route, Transfers] = {}
-        self._tolerant: dict[tuple[Route | None, type[Transfer]], Transfers] = {}
-        self._repeats = Repeats(options)
+        self._tolerant: dict[Route | None, Transfers] = {}
+        self._repeats = Repeats()
         self._h1_only: dict[str, bool] = {}
         self._h2_works: dict[str, bool] = {}
         """By host: whether a reply has come over HTTP/2; False after a first stream that was reset."""
@@ -270,14 +273,15 @@ class HttpModule:
         is_repeat = self._repeats.is_next(request.url)
         if is_repeat or self._repeats.needs_new(at.authority):
             request = replace(request, fresh=True)
-        if (kind := self._repeats.kind(request.url, at.authority)) is not None:
-            transfers = self._tolerant_ones(transfers, kind)
+        is_tolerant = self._repeats.needs_tolerance(at.authority)
+        if is_tolerant:
+            transfers = self._tolerant_ones(transfers)
             headers = headers.and_lines([_CLOSE])
         transfer = transfers.take(started_at)
         route = self._health(transfer.proxy)
         if route.closes and not transfer.is_tunnelled(request.url):
             request = replace(request, fresh=True)
-        if kind is not None:
+        if is_tolerant:
             assert isinstance(transfer, TolerantTransfer)
             transfer.request_bytes = request_head(at, "1.1", headers.as_sent(), request) + request.body
         transfer.aim(request, _lines(headers, request), request.body_bytes_max or self._options.body_bytes_max, url)
@@ -295,7 +299,7 @@ class HttpModule:
             result = self._repeats.judge(transfer, at.authority, result, end, is_repeat=is_repeat)
         else:
             result = self._repeats.judge_reply(transfer, at.authority, result, is_repeat=is_repeat)
-        if kind is not None:
+        if is_tolerant:
             result = replace(result, fetch_s=self._clock.now() - started_at)
         result = transfers.finish(transfer, result)
         routes = self._routes.values()
@@ -322,11 +326,11 @@ class HttpModule:
             found = self._routes[proxy] = RouteHealth(proxy)
         return found
 
-    def _tolerant_ones(self, transfers: Transfers, kind: type[Transfer]) -> Transfers:
+    def _tolerant_ones(self, transfers: Transfers) -> Transfers:
         route = next((route for route, known in self._by_route.items() if known is transfers), None)
-        found = self._tolerant.get((route, kind))
+        found = self._tolerant.get(route)
         if found is None:
-            found = self._tolerant[route, kind] = self._connections_of(route, kind)
+            found = self._tolerant[route] = self._connections_of(route, TolerantTransfer)
         return found
 
     def _note_h2(self, transfer: Transfer, authority: str, end: End, *, is_entire: bool) -> None:

@@ -79,7 +79,7 @@ class FetchOptions(Section, frozen=True):
         bool,
         Key(
             "Accept servers of TLS 1.2 and older that do not know secure renegotiation (RFC 5746), as browsers do. "
-            "An attacker on the path could put bytes before a request to them; false refuses them."
+            "An attacker on the path could put bytes before a request to them. Holds for all crawls of a process."
         ),
     ] = True
     proxy_resolves: Annotated[

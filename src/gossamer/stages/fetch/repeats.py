@@ -8,14 +8,12 @@ import pycurl
 from msgspec.structs import replace
 
 from gossamer.model.visits import Failure
-from gossamer.stages.fetch.legacy import LegacyTransfer
 from gossamer.stages.fetch.tolerant import TolerantTransfer
-from gossamer.stages.fetch.transfers import NO_RFC5746, NO_STATUS_LINE, breaks_h2, is_ill_chunked, is_partial
+from gossamer.stages.fetch.transfers import NO_STATUS_LINE, breaks_h2, is_ill_chunked, is_partial
 
 if TYPE_CHECKING:
     from gossamer.model.visits import Reply
     from gossamer.stages.fetch.connections import End
-    from gossamer.stages.fetch.options import FetchOptions
     from gossamer.stages.fetch.transfer import Transfer
 
 TOLERANT_REPLIES: Final = 50
@@ -37,10 +35,7 @@ class Repeats:
     refused. An ordinary request costs three comparisons.
     """
 
-    def __init__(self, options: FetchOptions) -> None:
-        self._permits_legacy = options.tls_legacy_renegotiation
-        self._legacy: dict[str, bool] = {}
-        """Hosts without secure renegotiation."""
+    def __init__(self) -> None:
         self._odd: dict[str, int] = {}
         """By host: how many more replies are read by the tolerant reader."""
         self._urls: dict[str, bool] = {}
@@ -72,16 +67,14 @@ class Repeats:
             "http_error", error, ip=reply.ip, started_at=reply.started_at, fetch_s=reply.fetch_s, came=reply, again=True
         )
 
-    def kind(self, url: str, authority: str) -> type[TolerantTransfer] | None:
-        """Return the kind of transfer for the next reply of a host if libcurl cannot read it; count the reply."""
-        if self._legacy and authority in self._legacy and url.startswith("https:"):
-            return LegacyTransfer
+    def needs_tolerance(self, authority: str) -> bool:
+        """Return whether the tolerant reader reads the next reply of a host; count the reply."""
         left = self._odd.get(authority, 0) if self._odd else 0
         if left > 1:
             self._odd[authority] = left - 1
         elif left:
             del self._odd[authority]
-        return TolerantTransfer if left else None
+        return left > 0
 
     def judge(self, transfer: Transfer, authority: str, failure: Failure, end: End, *, is_repeat: bool) -> Failure:
         """Return a failure, which asks for the same request once more if the tolerant reader may read the reply, if it
@@ -91,11 +84,8 @@ class Repeats:
         is_refused = not isinstance(transfer, TolerantTransfer) and is_refused_reply(transfer, failure, end)
         if is_refused:
             note(self._odd, authority, TOLERANT_REPLIES)
-        is_legacy = self._permits_legacy and NO_RFC5746 in end.text and not isinstance(transfer, LegacyTransfer)
-        if is_legacy:
-            note(self._legacy, authority, True)
         closed = transfer.stopped == "resend" and not transfer.was_refused
-        may_succeed = is_refused or is_legacy or closed or breaks_h2(end)
+        may_succeed = is_refused or closed or breaks_h2(end)
         if not may_succeed or is_repeat or request.method not in _REPEATABLE:
             return failure
         note(self._urls, request.url, True)

@@ -20,14 +20,14 @@ _TLS_MIN: Final = {
 _RECEIVE_BYTES: Final = 64 * 1024
 """libcurl's receive buffer, one for all handles: fewer callbacks for a page than with the default of 16 KiB."""
 
-OLD_TLS: Final = ("1.0", "1.1")
-OLD_CIPHERS: Final = "DEFAULT@SECLEVEL=0"
+_OLD_TLS: Final = ("1.0", "1.1")
+_OLD_CIPHERS: Final = "DEFAULT@SECLEVEL=0"
 """Ciphers for TLS 1.0 and 1.1: their signatures use SHA-1, which OpenSSL 3 permits at level 0 alone."""
 
 
 def common_settings(options: FetchOptions) -> list[Setting]:
     """Return the settings of a handle for its lifetime."""
-    old_ciphers = [(pycurl.SSL_CIPHER_LIST, OLD_CIPHERS)] if options.tls_min in OLD_TLS else []
+    old_ciphers = [(pycurl.SSL_CIPHER_LIST, _OLD_CIPHERS)] if options.tls_min in _OLD_TLS else []
     return [
         *old_ciphers,
         (pycurl.NETRC, pycurl.NETRC_IGNORED),

@@ -292,12 +292,12 @@ class TolerantTransfer(Transfer):
         assert self._loop is not None
         try:
             while self._sending:
-                self._sending = self._sending[self.write(bytes(self._sending)) :]
+                self._sending = self._sending[self.curl.send(bytes(self._sending)) :]
         except (OSError, pycurl.error) as error:
             if is_blocked(error):
-                self.wait(self._loop, self._fd, self._send)
+                self._loop.add_writer(self._fd, self._send)
             else:
-                self._end(self.cause(error, pycurl.E_SEND_ERROR))
+                self._end(self._cause(error, pycurl.E_SEND_ERROR))
             return
         self._loop.remove_writer(self._fd)
         self._loop.add_reader(self._fd, self._read)
@@ -312,10 +312,10 @@ class TolerantTransfer(Transfer):
         self._pause = None
         began = processor_s()
         try:
-            data = self.receive(_READ_BYTES)
+            data = self.curl.recv(_READ_BYTES)
         except (OSError, pycurl.error) as error:
             if not is_blocked(error):
-                self._end(self.cause(error, pycurl.E_RECV_ERROR))
+                self._end(self._cause(error, pycurl.E_RECV_ERROR))
             return
         if not data:
             self._end(self._reader.close())
@@ -340,20 +340,7 @@ class TolerantTransfer(Transfer):
         self._loop.add_reader(self._fd, self._read)
         self._read()
 
-    def write(self, data: bytes) -> int:
-        """Send some of the bytes; return how many. Raises what `is_blocked` knows if none can be sent now."""
-        return int(self.curl.send(data))
-
-    def receive(self, most: int) -> bytes:
-        """Return received bytes, empty at the end. Raises what `is_blocked` knows if there are none now."""
-        return bytes(self.curl.recv(most))
-
-    def wait(self, loop: AbstractEventLoop, fd: int, go_on: Callable[[], None]) -> None:
-        """Go on with `write` once it may send."""
-        loop.add_writer(fd, go_on)
-
-    def cause(self, error: Exception, code: int) -> End:
-        """Return the result for an error of the connection."""
+    def _cause(self, error: Exception, code: int) -> End:
         return End(code, f"{error.args[-1]} {self.curl.errstr()}")
 
     def _end(self, end: End) -> None:

@@ -82,10 +82,11 @@ _HTTP_BEHIND = re.compile(rb"1\.[01] \d{3}|TYPE html", re.IGNORECASE)
 _UNCLOSED: Final = "unexpected eof while reading"
 """OpenSSL's error if a connection ends without TLS's final alert (close_notify)."""
 _RESET: Final = os.strerror(errno.ECONNRESET)
-NO_RFC5746: Final = "unsafe legacy renegotiation disabled"
+_NO_RFC5746: Final = "unsafe legacy renegotiation disabled"
 """OpenSSL's error for a server without secure renegotiation."""
 _PERMITS: Final = (
-    "the server does not know secure renegotiation (RFC 5746); fetch.tls_legacy_renegotiation = true permits it"
+    "the server does not know secure renegotiation (RFC 5746); fetch.tls_legacy_renegotiation = true permits it, "
+    "with pycurl from its wheel"
 )
 NO_STATUS_LINE: Final = "the reply has no status line"
 _NOT_HTTP: Final = "Received HTTP/0.9"
@@ -139,9 +140,9 @@ def translate(code: int, text: str, os_errno: int = 0, greeting: bytes = b"") ->
         text = f"the server does not accept the client certificate ({said})"
         if said in ("certificate required", "no certificate"):
             text = "the server demands a client certificate (request: certificate)"
-    elif NO_RFC5746 in text:
+    elif _NO_RFC5746 in text:
         retry = False
-        text = f"{NO_RFC5746}: {_PERMITS}"
+        text = f"{_NO_RFC5746}: {_PERMITS}"
     elif text.startswith(_NOT_HTTP):
         text = "the server does not speak HTTP on this port: the reply has no status line"
     elif _NO_TUNNEL in text:
