@@ -80,9 +80,10 @@ class Markdown(TypedModule):
         else:
             base = Base(page.url, base_href(document.markup.elements()), document.charset)
             tree = build_tree(main.outline, with_captions(main.outline, main.chosen))
-            text, ids = as_markdown(tree, base.join)
-            if any(ids):
-                findings.columns["heading_ids"] = "\n".join(ids)
+            markdown = as_markdown(tree, base.join)
+            if any(markdown.heading_ids):
+                findings.columns["heading_ids"] = "\n".join(markdown.heading_ids)
+            text = str(markdown)
         findings.columns["hidden_chars"] = document.visible[1]
         whole = cut(text, self._options.text_bytes_max)
         # A line that is cut off would be a broken link or row.

@@ -4,7 +4,6 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import dropwhile
-from typing import NamedTuple
 
 from gossamer.stages.process.inline import NOTE, Inline, Join, Marked, code, combine, edges, escape, line_safe, unbroken
 from gossamer.stages.process.kept import Element
@@ -45,10 +44,11 @@ _NOTE_PLACE = re.compile(r"#[a-z_-]*(?:fn|ftn|note)", re.IGNORECASE)
 _BACK = frozenset(["↩", "↩︎", "⏎", "^", "↑", "back", "return"])
 
 
-class MarkdownText(NamedTuple):
+class MarkdownText(str):
     """Markdown of a page."""
 
-    text: str
+    __slots__ = ("heading_ids",)
+
     heading_ids: tuple[str, ...]
     """For each heading outside lists and quotations, in order, the id that leads to it; empty where there is none."""
 
@@ -75,7 +75,9 @@ class _MarkdownWriter:
         # A rule at the beginning divides nothing.
         blocks = list(dropwhile("---".__eq__, self._blocks(root.children, "")))
         headings = [block for block in blocks if block[:1] == "#"]  # No other block begins with this mark.
-        return MarkdownText("\n\n".join(blocks).strip("\n"), tuple(map(self._place, headings)))
+        text = MarkdownText("\n\n".join(blocks).strip("\n"))
+        text.heading_ids = tuple(map(self._place, headings))
+        return text
 
     def _place(self, heading: str) -> str:
         """Return the id of the next heading with this text. That of a link around blocks has another text then."""
