@@ -19,7 +19,9 @@ from gossamer.stages.process.chain import Modules
 from gossamer.stages.process.options import ProcessOptions
 from gossamer.state.slots import Suspect
 from gossamer.testing import page, reply
+from gossamer.world import pool
 from gossamer.world.clock import WallClock
+from gossamer.world.pool import PoolSeat
 from gossamer.world.spill import Spills
 from tests.engine.ring import Ring, url_of
 from tests.stages.process.pages import standard_modules
@@ -27,8 +29,8 @@ from tests.stages.process.pages import standard_modules
 ROOT = "http://a.example/"
 HERE = Path(__file__).parents[2]
 PAGES = {ROOT: page("/a", title="Suspect"), ROOT + "a": page(title="Innocent")}
-DIES = (sys.executable, "-c", "import os, signal, sys; sys.stdin.buffer.read(1); os.kill(os.getpid(), signal.SIGSEGV)")
-FAILS = (sys.executable, "-c", "import sys; sys.stdin.buffer.read(); raise SystemExit(3)")
+DIES = (sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+FAILS = (sys.executable, "-c", "raise SystemExit(3)")
 HANGS = (sys.executable, "-c", "import time; time.sleep(1000)")
 CLEARS = (
     sys.executable,
@@ -45,7 +47,7 @@ def alone() -> None:
     process = ProcessOptions()
     modules = Modules(standard_modules(process), process)
     examiner = Examiner(BoundedDecoder(FetchOptions()), modules.process_in_slices, WallClock(), NoSlots())
-    sys.stdout.buffer.write(examine_alone(sys.stdin.buffer, examiner))
+    examine_alone(PoolSeat.of_process(), examiner)
 
 
 def accused(*urls: str) -> list[Suspect]:
@@ -53,7 +55,10 @@ def accused(*urls: str) -> list[Suspect]:
 
 
 @pytest.mark.parametrize("command", [DIES, FAILS, HANGS], ids=["dies", "fails", "hangs"])
-def test_a_second_death_condemns_a_page_and_the_crawl_goes_on(tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_a_second_death_condemns_a_page_and_the_crawl_goes_on(
+    tmp_path: Path, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "START_S_MAX", 5.0)
     limit = {"process_s_max": 0.3 if command is HANGS else 20.0}
     with Ring(tmp_path, PAGES, accused=accused(ROOT), command=command, crawl=limit) as ring:
         ring.crawl(ROOT, ROOT + "a")

@@ -1,25 +1,24 @@
 """Quarantine: pages that crashed our process are tried once more in a separate process."""
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import BinaryIO
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from gossamer.engine.examine import Examined, Examiner, dead
-from gossamer.model.visits import LargeBody, Reply
+from gossamer.model.visits import Reply
 from gossamer.state.epoch import Epochs, load
 from gossamer.state.schema import SUSPECTS
 from gossamer.state.slots import Suspect
-from gossamer.world.workers import end_process
+from gossamer.world.pool import PoolSeat, WorkerPool
+from gossamer.world.spill import Spill
+from gossamer.world.workers import WorkerError
 
 SUSPECTS_MAX = 100_000
-START_S_MAX = 5.0
-"""Time that a separate process may take to start on a busy machine, which is not the page's fault."""
-_LENGTH_BYTES = 8
-_PIECE_BYTES = 1 << 20
+ANSWER_BYTES_MAX = 256 << 20
+"""A process with a longer answer counts as dead."""
 _encode = msgspec.msgpack.Encoder().encode
-_decode_reply = msgspec.msgpack.Decoder(Reply).decode
+_decode_suspect = msgspec.msgpack.Decoder(tuple[Reply, int, bytes]).decode
+"""Returns a reply without its file, and size and digest of that."""
 _decode_examined = msgspec.msgpack.Decoder(Examined).decode
 
 
@@ -34,9 +33,7 @@ class Quarantine:
         limit_s: float,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`command` starts a process that reads a reply from its input and writes the result (`examine_alone`), with
-        our environment or `environment`.
-        """
+        """`command` starts a process that examines one page (`examine_alone`). `environment` is its own; None: ours."""
         self._epochs = epochs
         self._command = list(command)
         self._limit_s = limit_s
@@ -60,36 +57,23 @@ class Quarantine:
 
     async def examine(self, reply: Reply, fingerprint: int) -> Examined:
         """Examine a suspect in a separate process. Only if that process dies or hangs too, the page stays a suspect."""
-        output = await self._answer(reply)
-        if not output:
+        file = reply.file
+        assert file is None or isinstance(file, Spill)
+        size, digest = (file.size, file.digest) if file is not None else (0, b"")
+        asked = _encode((msgspec.structs.replace(reply, file=None), size, digest))
+        descriptor = file.fileno() if file is not None else None
+        pool = WorkerPool(self._command, self._limit_s, 1, 0, self._environment, answer_bytes_max=ANSWER_BYTES_MAX)
+        try:
+            examined = await pool.ask(asked, b"", _decode_examined, file=descriptor)
+        except WorkerError:
             return dead()
+        finally:
+            await pool.close()
         del self._suspects[fingerprint]
         self._save()
-        examined = _decode_examined(output)
         if reply.file is not None and not reply.header("content-encoding"):  # Its content is the body.
             examined.content = msgspec.structs.replace(examined.content, file=reply.file)
         return examined
-
-    async def _answer(self, reply: Reply) -> bytes:
-        """Return the output of the process; empty if it died or hung."""
-        process = await asyncio.create_subprocess_exec(
-            *self._command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,  # Output of a crashing process must not reach the terminal.
-            env=self._environment,
-        )
-        try:
-            async with asyncio.timeout(START_S_MAX + self._limit_s):
-                assert process.stdout is not None
-                output, _ = await asyncio.gather(process.stdout.read(), _ask(process, reply))
-                await process.wait()
-        except TimeoutError:
-            return b""
-        finally:
-            if process.returncode is None:  # The process hangs, or this task is cancelled.
-                await end_process(process)
-        return output if process.returncode == 0 else b""
 
     def _save(self) -> None:
         while len(self._suspects) > SUSPECTS_MAX:
@@ -97,30 +81,16 @@ class Quarantine:
         self._epochs.put("meta", SUSPECTS, _encode(self._suspects))
 
 
-async def _ask(process: asyncio.subprocess.Process, reply: Reply) -> None:
-    assert process.stdin is not None
-    head = _encode(msgspec.structs.replace(reply, file=None))
-    try:
-        process.stdin.write(len(head).to_bytes(_LENGTH_BYTES) + head)
-        await process.stdin.drain()
-        if reply.file is not None:
-            with reply.file.open() as reader:
-                while piece := reader.read(_PIECE_BYTES):
-                    process.stdin.write(piece)
-                    await process.stdin.drain()
-        process.stdin.close()
-    except ConnectionError:
-        pass  # The process died; its exit status shows this.
-
-
-def examine_alone(source: BinaryIO, examiner: Examiner, large: Callable[[BinaryIO], LargeBody] | None = None) -> bytes:
-    """Run in the process that `command` starts: read a reply from `source`, return the encoded result. `large` writes a
-    body to disk.
-
-    For content that is too large for memory the result has only the beginning.
+def examine_alone(seat: PoolSeat, examiner: Examiner) -> None:
+    """Examine one page, in the process that `command` starts. For content that is too large for memory the answer has
+    only the beginning.
     """
-    reply = _decode_reply(source.read(int.from_bytes(source.read(_LENGTH_BYTES))))
-    if large is not None and (file := large(source)).size:
-        reply = msgspec.structs.replace(reply, file=file)
+    question = seat.take()
+    if question is None:
+        return
+    reply, size, digest = _decode_suspect(question.head)
+    if question.file is not None:
+        reply = msgspec.structs.replace(reply, file=Spill.from_descriptor(question.file, size, digest))
     examined = examiner.examine(reply, 0)
-    return _encode(msgspec.structs.replace(examined, content=msgspec.structs.replace(examined.content, file=None)))
+    examined.content = msgspec.structs.replace(examined.content, file=None)
+    seat.answer(_encode(examined))

@@ -9,9 +9,10 @@ import asyncio
 import os
 import socket
 import struct
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, BinaryIO, Generic, NamedTuple, TypeVar
+from typing import Any, BinaryIO, Generic, NamedTuple, Self, TypeVar
 
 from gossamer.world.loop import wait_at_most
 from gossamer.world.workers import START_S_MAX, STATUS_S_MAX, DiedError, OverdueError, WorkerError, end_process
@@ -122,10 +123,12 @@ class WorkerPool:
                         one.process.kill()
 
     async def close(self) -> None:
-        """End all processes."""
+        """End all processes, and drop the questions that no caller waits for; the next question starts others."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for number in list(self._asked):
+            self._take(number)
         if self._queue is not None:
             for end in self._queue:
                 end.close()
@@ -255,6 +258,13 @@ class PoolSeat:
         self._queue = socket.socket(fileno=queue)
         self._sink = sink
         self._number = 0
+
+    @classmethod
+    def of_process(cls) -> Self:
+        """Take the seat of this process. What libraries print from now on is not taken for an answer."""
+        seat = cls(sys.stdout.buffer)
+        sys.stdout = sys.stderr
+        return seat
 
     def take(self) -> Question | None:
         """Wait for the next question; return None when the pool is closed."""

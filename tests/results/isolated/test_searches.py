@@ -22,6 +22,7 @@ from gossamer.results.isolated.questions import FAILURES_MAX, AnswerBounds
 from gossamer.results.isolated.searches import SEARCHING, Searches
 from gossamer.results.search.documents import IndexedPage
 from gossamer.results.search.index import IndexWriter
+from gossamer.world import pool
 from gossamer.world.process import birth_of
 
 AT = 1_700_000_000_000_000
@@ -118,7 +119,9 @@ def test_a_process_that_dies_in_the_middle_costs_one_query(crawl: Path, number: 
     run(work)
 
 
-def test_a_process_that_hangs_is_ended(crawl: Path) -> None:
+def test_a_process_that_hangs_is_ended(crawl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "START_S_MAX", 0.0)  # It has started.
+
     async def work(searches: Searches) -> None:
         await searches.search(crawl, "fox")
         [process] = children()
@@ -131,17 +134,21 @@ def test_a_process_that_hangs_is_ended(crawl: Path) -> None:
     run(work, replace(SEARCHING, answer_s_max=0.3))
 
 
-def test_a_query_that_takes_too_much_of_a_processor_is_said_to(crawl: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [(signal.SIGPROF, r"more than 5 s of processor time; simplify"), (signal.SIGALRM, r"longer than 8 s; simplify")],
+)
+def test_a_query_that_takes_too_long_is_said_to(crawl: Path, number: signal.Signals, says: str) -> None:
     async def work(searches: Searches) -> None:
         await searches.search(crawl, "fox")
         [process] = children()
         os.kill(process, signal.SIGSTOP)
         asked = asyncio.create_task(searches.search(crawl, "fox"))
         await until(lambda: searches.asked == 2)
-        os.kill(process, signal.SIGPROF)  # As the kernel does when its timer has run down.
+        os.kill(process, number)  # As the kernel does when its timer has run down.
         with suppress(ProcessLookupError):  # Like SIGKILL, it may end what is stopped.
             os.kill(process, signal.SIGCONT)
-        with pytest.raises(verbs.VerbTimeoutError, match=r"more than 5 s of processor time; simplify the query"):
+        with pytest.raises(verbs.VerbTimeoutError, match=says):
             await asked
 
     run(work)
@@ -152,9 +159,7 @@ def test_a_process_that_died_while_idle_costs_no_query(crawl: Path) -> None:
         await searches.search(crawl, "fox")
         [process] = children()
         os.kill(process, signal.SIGKILL)
-        worker = searches._worker._idle
-        assert worker is not None
-        await until(lambda: worker.returncode is not None)
+        await until(lambda: not searches._pool._processes)
         assert (await searches.search(crawl, "fox")).total == 50
         assert searches.failures == 0
 
@@ -259,7 +264,7 @@ from gossamer.results.isolated.searches import Searches
 async def main():
     searches = Searches()
     await searches.search(pathlib.Path({str(crawl)!r}), "fox")
-    print(searches._worker._idle.pid, flush=True)
+    print(searches._pool._processes[0].process.pid, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 asyncio.run(main())
 """

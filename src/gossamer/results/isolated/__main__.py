@@ -1,8 +1,8 @@
 """Entry point of a separate process.
 
-`python -m gossamer.results.isolated crawl.toml` reads a reply on its standard input and writes what it came to: one
-suspect page. `… crawl.toml modules` answers for the modules that run isolated, page after page, `… crawl.toml captures`
-for imports. `… search` answers queries, `… read` questions to archives, `… contents` what archived pages say.
+`python -m gossamer.results.isolated crawl.toml` examines one suspect page, `… crawl.toml modules` answers for the
+modules that run isolated, page after page, `… crawl.toml captures` for imports. `… search` answers queries, `… read`
+questions to archives: all as processes of a `WorkerPool`. `… contents` says on its output what archived pages say.
 """
 
 import os
@@ -23,12 +23,12 @@ def main() -> None:
         confine_worker(None)  # It takes the lock of the index, a file beside it.
         from gossamer.results.isolated.searches import answer_queries  # noqa: PLC0415 - each kind pays for its own imports
 
-        answer_queries(sys.stdin.buffer, sys.stdout.buffer)
+        answer_queries()
     elif sys.argv[1:] == ["read"]:
         confine_worker(tempfile.gettempdir())
         from gossamer.results.isolated.reading import answer_reads  # noqa: PLC0415
 
-        answer_reads(sys.stdin.buffer, sys.stdout.buffer)
+        answer_reads()
     elif sys.argv[1:] == ["contents"]:
         confine_worker(None)
         from gossamer.results.isolated.contents import answer_contents  # noqa: PLC0415

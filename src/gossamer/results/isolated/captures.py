@@ -22,8 +22,7 @@ def answer_stretches(file: Path) -> None:
     config, spills = open_crawl(file)
     with suppress(OSError, AttributeError):  # Linux: an answer fits into the pipe.
         fcntl.fcntl(sys.stdout, fcntl.F_SETPIPE_SZ, 1 << 20)
-    seat = PoolSeat(sys.stdout.buffer)
-    sys.stdout = sys.stderr  # What a module prints must not be taken for an answer.
+    seat = PoolSeat.of_process()
     limit_memory(MEMORY_BYTES_MAX)
     limit_s = config.process.module_s_max
     modules = choose_modules(config, OverrunAlarm.set(limit_s, WALL_FACTOR * limit_s)).inside

@@ -4,13 +4,14 @@ Each question is of a few pages. The processes take turns, and two questions wai
 answers are used; questions are so short that both fit into a pipe, so that none is stuck behind an unread answer.
 """
 
+import os
 import subprocess
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast
 
 import msgspec
 
@@ -19,9 +20,10 @@ from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.results.export.bodies import ArchivedPage, MarkdownPage, Means, PageText, RecordBodies
 from gossamer.results.export.mirror import write_files
 from gossamer.results.export.opening import export_means
+from gossamer.world.alarm import ProcessorLimit
 from gossamer.world.loop import calm_collector
-from gossamer.world.process import child_environment, processors
-from gossamer.world.workers import answer_frames, frame_from, make_frame
+from gossamer.world.process import child_environment, limit_data, processors
+from gossamer.world.workers import NICENESS
 
 PAGES_AT_ONCE = 16
 QUESTION_BYTES_MAX = 24_000
@@ -33,6 +35,7 @@ PROCESS_BYTES = 128 << 20
 OWN_BYTES = 160 << 20
 """… its own process, while it uses what they find."""
 MEMORY_BYTES_MAX = 4 << 30
+LENGTH_BYTES = 8
 CPU_S_MAX = 1_200.0
 """Processor time of one question: pages of the largest size take seconds each."""
 
@@ -107,11 +110,8 @@ class ContentProcesses(AbstractContextManager["ContentProcesses"]):
             question = ContentQuestion(str(self._config_file), str(warc_folder), some, work)
             process = self._process(number % self._processes_max)
             assert process.stdin is not None
-            try:
-                process.stdin.write(make_frame(_encode(question)))
-                process.stdin.flush()
-            except BrokenPipeError:
-                pass  # It died; which page it died of is known when its answers are read.
+            with suppress(BrokenPipeError):  # It died; which page it died of is known when its answers are read.
+                _send(process.stdin, _encode(question))
             asked.append((process, question))
         while asked:
             yield from _read_answer(*asked.popleft())
@@ -149,7 +149,7 @@ def _in_parts(pages: Iterable[ArchivedPage]) -> Iterator[list[ArchivedPage]]:
 def _read_answer(process: subprocess.Popen[bytes], question: ContentQuestion) -> Iterator[Any]:
     assert process.stdout is not None
     try:
-        frame = frame_from(cast("BinaryIO", process.stdout))
+        frame = _receive(cast("BinaryIO", process.stdout))
         answer = _answer(frame) if frame is not None else None
     except msgspec.MsgspecError:
         answer = None
@@ -182,19 +182,33 @@ def _find(means: Means, question: ContentQuestion) -> Iterator[object]:
 
 
 def answer_contents(source: BinaryIO, sink: BinaryIO) -> None:
-    """Answer until the input ends."""
+    """Answer until the input ends. A question that takes more than `CPU_S_MAX` ends the process by SIGPROF."""
     calm_collector()
+    os.nice(NICENESS)
+    limit_data(MEMORY_BYTES_MAX)
+    limit = ProcessorLimit(CPU_S_MAX)
     known: dict[tuple[str, bool], Means] = {}
-
-    def answer(frame: bytes) -> bytes:
+    while (frame := _receive(source)) is not None:
+        limit.begin()
         question = _question(frame)
         key = (question.config_file, "text" not in question.work)
-        means = known.get(key)
-        if means is None:
-            means = known[key] = export_means(reopen(Path(question.config_file)), markdown=key[1])
+        if key not in known:
+            known[key] = export_means(reopen(Path(question.config_file)), markdown=key[1])
         try:
-            return _encode(ContentAnswer(list(_find(means, question))))
+            answer = ContentAnswer(list(_find(known[key], question)))
         except (ConfigError, DamagedError) as error:
-            return _encode(ContentAnswer(error=str(error), is_damage=isinstance(error, DamagedError)))
+            answer = ContentAnswer(error=str(error), is_damage=isinstance(error, DamagedError))
+        limit.end()
+        _send(sink, _encode(answer))
 
-    answer_frames(source, sink, answer, CPU_S_MAX, MEMORY_BYTES_MAX)
+
+def _send(sink: IO[bytes], data: bytes) -> None:
+    """Send a frame: its length, then its content."""
+    sink.write(len(data).to_bytes(LENGTH_BYTES) + data)
+    sink.flush()
+
+
+def _receive(source: BinaryIO) -> bytes | None:
+    """Return the content of the next frame; None at the end of the input. Blocks."""
+    head = source.read(LENGTH_BYTES)
+    return source.read(int.from_bytes(head)) if head else None

@@ -5,10 +5,8 @@ processes.
 """
 
 import os
-import sys
 import tempfile
 from pathlib import Path
-from typing import BinaryIO
 
 from gossamer.assembly.modules import choose_modules, examiner
 from gossamer.config import Config
@@ -20,25 +18,23 @@ from gossamer.world.clock import WallClock
 from gossamer.world.pool import PoolSeat
 from gossamer.world.process import limit_memory
 from gossamer.world.sandbox import confine_worker
-from gossamer.world.spill import Spill, Spills
+from gossamer.world.spill import Spills
 
 MEMORY_BYTES_MAX = 4 << 30
-PIECE_BYTES = 1 << 20
 
 
 def look_at_suspect(file: Path) -> None:
-    """Read a reply on standard input, and write what it came to."""
+    """Examine one suspect page."""
     config, spills = open_crawl(file)
+    seat = PoolSeat.of_process()
     limit_memory(MEMORY_BYTES_MAX)
-    alone = examiner(config, choose_modules(config).inside, WallClock(), NoSlots(), spills)
-    sys.stdout.buffer.write(examine_alone(sys.stdin.buffer, alone, lambda source: _spill(spills, source)))
+    examine_alone(seat, examiner(config, choose_modules(config).inside, WallClock(), NoSlots(), spills))
 
 
 def answer_for_modules(file: Path) -> None:
     """Answer what the modules that run isolated find in pages, until no more can be asked."""
     config, _ = open_crawl(file)
-    seat = PoolSeat(sys.stdout.buffer)
-    sys.stdout = sys.stderr  # What a module prints must not be taken for an answer.
+    seat = PoolSeat.of_process()
     limits = LimitedModules(config.process.module_s_max, seat)
     modules = choose_modules(config, limits).isolated
     limit_memory(config.process.isolated_bytes_max)
@@ -56,10 +52,3 @@ def open_crawl(file: Path) -> tuple[Config, Spills]:
             os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
             confine_worker(str(folder))
     return config, Spills(folder, config.archive.digests)
-
-
-def _spill(spills: Spills, source: BinaryIO) -> Spill:
-    spill = spills.make()
-    while piece := source.read(PIECE_BYTES):
-        spill.write(piece)
-    return spill

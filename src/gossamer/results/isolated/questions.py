@@ -1,18 +1,22 @@
 """Questions: a separate process answers one at a time, and may crash, hang or fill its memory without further harm."""
 
 import asyncio
+import os
 import signal
 import sys
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import BinaryIO, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from gossamer.model import verbs
 from gossamer.model.errors import ConfigError, CrawlFailedError, DamagedError
-from gossamer.world.workers import DiedError, OverdueError, Worker, WorkerError, answer_frames, send_framed
+from gossamer.world.alarm import ProcessorLimit
+from gossamer.world.pool import PoolSeat, WorkerPool
+from gossamer.world.process import child_environment, limit_data
+from gossamer.world.workers import NICENESS, DiedError, OverdueError, WorkerError
 
 FAILURES_MAX = 5
 FAILURES_S = 60.0
@@ -63,12 +67,13 @@ class Questions:
 
     def __init__(self, bounds: AnswerBounds) -> None:
         self._bounds = bounds
-        self._worker = Worker(
+        self._pool = WorkerPool(
             (sys.executable, "-P", "-m", "gossamer.results.isolated", bounds.kind),
-            bounds.answer_s_max,
-            answer_bytes_max=bounds.answer_bytes_max,
-            idle_s_max=bounds.idle_s_max,
-        )
+            bounds.answer_s_max, 1, 0, child_environment(), answer_bytes_max=bounds.answer_bytes_max,
+        )  # fmt: skip
+        self._turn = asyncio.Lock()
+        self._ending: asyncio.Task[None] | None = None
+        """Ends the process when it is idle for long."""
         self._waiting = 0
         self._failed_at: deque[float] = deque(maxlen=FAILURES_MAX)
         self.asked = 0
@@ -79,7 +84,7 @@ class Questions:
     @property
     def starts(self) -> int:
         """How many processes there have been."""
-        return self._worker.starts
+        return self._pool.starts
 
     async def ask(self, question: msgspec.Struct, kind: type[Answer]) -> Answer:
         """Return the answer, a `kind`.
@@ -96,7 +101,8 @@ class Questions:
         self._waiting += 1
         self.asked += 1
         try:
-            found = await self._worker.ask(partial(send_framed, data=_encode(question)), partial(_read, kind=kind))
+            async with self._turn:
+                found = await self._ask(question, kind)
         except WorkerError as error:
             self.failures += 1
             self.last_failure = str(error)
@@ -110,13 +116,38 @@ class Questions:
 
     async def close(self) -> None:
         """End the process."""
-        await self._worker.close()
+        self._stay()
+        await self._pool.close()
+
+    async def _ask(self, question: msgspec.Struct, kind: type[Answer]) -> Answer | Refusal:
+        """Ask the process, which is ended if it fails, or if the answer is no longer awaited."""
+        self._stay()
+        is_answered = False
+        try:
+            found = await self._pool.ask(b"", _encode(question), partial(_read, kind=kind))
+            is_answered = True
+        finally:
+            if is_answered:
+                self._ending = asyncio.create_task(self._end_idle())
+            else:
+                await self._pool.close()
+        return found
+
+    def _stay(self) -> None:
+        if self._ending is not None:
+            self._ending.cancel()
+
+    async def _end_idle(self) -> None:
+        await asyncio.sleep(self._bounds.idle_s_max)
+        async with self._turn:
+            await self._pool.close()
 
     def _failure(self, error: WorkerError) -> verbs.RefusedError:
         bounds = self._bounds
-        if isinstance(error, OverdueError):
+        status = error.returncode if isinstance(error, DiedError) else 0
+        if isinstance(error, OverdueError) or status == -signal.SIGALRM:
             return verbs.VerbTimeoutError(f"{bounds.name} took longer than {bounds.answer_s_max:g} s; {bounds.advice}")
-        if isinstance(error, DiedError) and error.returncode == -signal.SIGPROF:
+        if status == -signal.SIGPROF:
             return verbs.VerbTimeoutError(
                 f"{bounds.name} took more than {bounds.processor_s_max:g} s of processor time; {bounds.advice}"
             )
@@ -131,21 +162,23 @@ class Questions:
             )
 
 
-def answer_questions(
-    source: BinaryIO, sink: BinaryIO, bounds: AnswerBounds, kind: type[Question], answer: Callable[[Question], Answer]
-) -> None:
-    """Answer questions of a kind until the input ends, within limits that the kernel keeps."""
+def answer_questions(bounds: AnswerBounds, kind: type[Question], answer: Callable[[Question], Answer]) -> None:
+    """Answer questions of a kind until the pool closes, within limits that the kernel keeps."""
     decode = msgspec.msgpack.Decoder(kind).decode
-
-    def answer_frame(frame: bytes) -> bytes:
+    seat = PoolSeat.of_process()
+    os.nice(NICENESS)
+    limit_data(bounds.memory_bytes_max)
+    limit = ProcessorLimit(bounds.processor_s_max, bounds.answer_s_max)
+    while (question := seat.take()) is not None:
+        limit.begin()
         try:
-            return b"=" + _encode(answer(decode(frame)))
+            answered = b"=" + _encode(answer(decode(question.body)))
         except verbs.RefusedError as error:
-            return b"!" + _encode(Refusal(str(error), error.kind))
+            answered = b"!" + _encode(Refusal(str(error), error.kind))
         except (ConfigError, CrawlFailedError, DamagedError, OSError) as error:
-            return b"!" + _encode(Refusal(str(error), verbs.ConflictError.kind))
-
-    answer_frames(source, sink, answer_frame, bounds.processor_s_max, bounds.memory_bytes_max)
+            answered = b"!" + _encode(Refusal(str(error), verbs.ConflictError.kind))
+        limit.end()
+        seat.answer(answered)
 
 
 def _read(data: bytes, kind: type[Answer]) -> Answer | Refusal:

@@ -3,7 +3,6 @@
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
 from urllib.parse import quote
 
 import msgspec
@@ -44,9 +43,9 @@ SHOWN = ("image/", "audio/", "video/")
 SCRIPTS = ("javascript", "ecmascript")
 
 
-def answer_reads(source: BinaryIO, sink: BinaryIO) -> None:
-    """Answer until the input ends."""
-    answer_questions(source, sink, reads.READING, reads.ArchiveQuestion, _answer)
+def answer_reads() -> None:
+    """Answer until the pool closes."""
+    answer_questions(reads.READING, reads.ArchiveQuestion, _answer)
 
 
 def _answer(asked: reads.ArchiveQuestion) -> msgspec.Struct:

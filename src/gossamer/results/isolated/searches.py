@@ -1,7 +1,6 @@
 """Searches: questions to full-text indexes, answered by a separate process."""
 
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
@@ -60,8 +59,8 @@ class Searches(Questions):
         return await self.ask(SearchRequest(tuple(map(str, folders)), question), verbs.SearchResults)
 
 
-def answer_queries(source: BinaryIO, sink: BinaryIO) -> None:
-    """Answer until the input ends: what the search process does, within limits that the kernel keeps."""
+def answer_queries() -> None:
+    """Answer until the pool closes: what the search process does, within limits that the kernel keeps."""
     from gossamer.results.search.query import search  # noqa: PLC0415 - the process that asks does without it
 
     def answer(asked: SearchRequest) -> verbs.SearchResults:
@@ -70,4 +69,4 @@ def answer_queries(source: BinaryIO, sink: BinaryIO) -> None:
         except QueryError as error:
             raise verbs.RefusedError(str(error)) from error
 
-    answer_questions(source, sink, SEARCHING, SearchRequest, answer)
+    answer_questions(SEARCHING, SearchRequest, answer)
