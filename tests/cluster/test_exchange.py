@@ -163,8 +163,8 @@ def test_no_part_of_a_batch_takes_more_in_a_frame_than_it_is_counted_with() -> N
     parts = [
         lambda n: packer.add(Link(THEIRS[n], "anchor", n, 0, f"https://{long}.example/")),
         lambda n: packer.add(Link(THEIRS[n], "anchor", 0, 0, f"https://{long}.example/")),
-        lambda n: packer.add_root(Root(long, long, n)),
-        lambda n: packer.add_linking(Linking(2**64 - 1, long, n)),
+        lambda n: packer.put(Root(long, long, n)),
+        lambda n: packer.put(Linking(2**64 - 1, long, n)),
         lambda n: packer.add_cash(f"{n}{long}", n, 0.5),
     ]
     for part in parts:

@@ -159,7 +159,7 @@ def test_what_is_given_is_sent_when_a_checkpoint_holds_that(tmp_path: Path) -> N
     giver = Member(1, tmp_path / "1", needs_cover=True)
     partition = THEIRS[0].partition
     giver.exchange.places.give(Move(1, partition, partition + 1, 1, 0))
-    giver.exchange.send_part(0, MovePart(1, partition, partition + 1, 0, 0, [], LAST))
+    giver.exchange.send(0, MovePart(1, partition, partition + 1, 0, 0, [], LAST))
     giver.commit()
     assert not any(decode_frame(data).batches for _, data in giver.exchange.outgoing(100.0))
     giver.exchange.on_checkpoint(giver.store.epoch)

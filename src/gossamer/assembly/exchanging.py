@@ -278,7 +278,7 @@ class Membership:
         for to in places.to_welcome(orders.shards):
             if to != self.exchange.shard:
                 scope = self._ring.scope
-                self.exchange.welcome(to, Welcome(scope.roots.dump(), scope.exclusions.dump()))
+                self.exchange.send(to, Welcome(scope.roots.dump(), scope.exclusions.dump()))
         if places.learn(orders.places, orders.known, orders.serial):
             self.exchange.readdress()
         self._ordered = orders.moves

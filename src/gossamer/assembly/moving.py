@@ -276,7 +276,7 @@ class PartitionMoves:
             move.version, move.first, move.end, copy.part, family, list(pairs), last, list(gone), list(cleared),
             self._revisits.promises if self._revisits is not None and is_numbered else [],
         )  # fmt: skip
-        self._exchange.send_part(move.to, part)
+        self._exchange.send(move.to, part)
         copy.part += 1
 
     def _travelling(self, family: str, pairs: list[tuple[bytes, bytes]], now: float) -> list[tuple[bytes, bytes]]:

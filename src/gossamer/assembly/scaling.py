@@ -441,12 +441,12 @@ def _readdress(stores: list[Store], plan: ScalingPlan, target: PartitionMap, nam
 def _repack(batch: Batch, receiver: int, outbox: Outbox, target: PartitionMap, namer: Namer) -> None:
     for root in batch.roots:
         for to in range(target.shards):
-            outbox.packing(to).add_root(root)
+            outbox.packing(to).put(root)
     for welcome in batch.welcomes if receiver < target.shards else ():
-        outbox.packing(receiver).add_welcome(welcome)
+        outbox.packing(receiver).put(welcome)
     # Parts of moves are ignored, since no move is in progress.
     for linking in batch.linking:
-        outbox.packing(target.owner(linking.partition)).add_linking(linking)
+        outbox.packing(target.owner(linking.partition)).put(linking)
     for cash in batch.cash:
         outbox.packing(target.owner(cash.partition)).add_cash(cash.host, cash.partition, cash.amount)
     for link in links_of(batch, namer.names([url for run in batch.runs for url in run.urls])):

@@ -22,6 +22,7 @@ from gossamer.cluster.frames import (
     Linking,
     MovePart,
     Root,
+    WalkedHosts,
     Welcome,
     decode_batch,
     decode_frame,
@@ -160,7 +161,7 @@ class Exchange:
     def send_root(self, seed: Url, target: Url, kind: int) -> None:
         root = Root(seed.text, target.text, kind)
         for to in self._others():
-            self._outbox.packing(to).add_root(root)
+            self._outbox.packing(to).put(root)
 
     def send_linking(self, page: Url, links: Sequence[Link]) -> None:
         source = xxh3_64_intdigest(page.site.encode())
@@ -173,7 +174,7 @@ class Exchange:
                 if len(self._pairs) >= PAIRS_MAX:
                     self._pairs.clear()
                 self._pairs.add(pair)
-                self._outbox.packing(to).add_linking(Linking(source, site, partition))
+                self._outbox.packing(to).put(Linking(source, site, partition))
 
     def send_cash(self, host: str, partition: int, amount: float) -> None:
         """Send cash to a host of another shard. It arrives exactly once if the open epoch is committed."""
@@ -185,27 +186,23 @@ class Exchange:
 
     def send_walker(self, to: int, walker: TravellingWalker) -> None:
         """Send a shard a walker. It arrives exactly once if the open epoch is committed."""
-        self._outbox.packing(to).add_walker(walker)
+        self._outbox.packing(to).put(walker)
 
     def send_walked_hosts(self, hosts: int) -> None:
         """Send all others the number of hosts of this shard at which walkers may restart."""
         for to in self._others():
-            self._outbox.packing(to).add_walked_hosts(self.shard, hosts)
+            self._outbox.packing(to).put(WalkedHosts(self.shard, hosts))
 
     def _others(self) -> list[int]:
         return [shard for shard in range(self.places.shards) if shard != self.shard]
 
-    def send_part(self, to: int, part: MovePart) -> None:
-        """Send a shard keys of partitions that move there, with the open epoch."""
-        self._outbox.packing(to).add_part(part)
+    def send(self, to: int, item: MovePart | Welcome) -> None:
+        """Send a shard keys that move there, or the state that it needs from before its start, with the open epoch."""
+        self._outbox.packing(to).put(item)
 
     def progress(self, to: int) -> tuple[int, int]:
         """Return the numbers of the last batch that a shard has in a commit, and of the last batch for it."""
         return self._sending.peer(to).acked, self._outbox.channel(to).last
-
-    def welcome(self, to: int, welcome: Welcome) -> None:
-        """Send a new shard the state that it needs from before its start."""
-        self._outbox.packing(to).add_welcome(welcome)
 
     def readdress(self) -> None:
         """Ask the current owners of partitions for prerequisite fetches."""
@@ -410,8 +407,8 @@ class Exchange:
             ring.on_welcome(welcome)
         self._take_counts(batch, ring)
         self._take_links(batch, ring)
-        for shard, hosts in batch.walked_hosts:
-            ring.note_walked_hosts(shard, hosts)
+        for walked in batch.walked_hosts:
+            ring.note_walked_hosts(walked.sender, walked.hosts)
         for walker in batch.walkers:
             ring.take_walker(walker)
 
@@ -420,7 +417,7 @@ class Exchange:
             if self.places.has(linking.partition):
                 ring.note_remote_link(linking.source, linking.site, linking.partition)
             else:
-                self._outbox.packing(self._owners[linking.partition]).add_linking(linking)
+                self._outbox.packing(self._owners[linking.partition]).put(linking)
         for cash in batch.cash:
             if self.places.has(cash.partition):
                 ring.receive_cash(cash.host, cash.partition, cash.amount)

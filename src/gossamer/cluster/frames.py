@@ -94,6 +94,13 @@ class Welcome(msgspec.Struct, array_like=True, frozen=True):
     excluded: bytes
 
 
+class WalkedHosts(msgspec.Struct, array_like=True, frozen=True):
+    """At how many hosts of the sender walkers may restart."""
+
+    sender: int
+    hosts: int
+
+
 class Batch(msgspec.Struct, array_like=True):
     """Unit of sending, numbered by its place in the outbox."""
 
@@ -104,8 +111,15 @@ class Batch(msgspec.Struct, array_like=True):
     parts: list[MovePart] = msgspec.field(default_factory=list)
     welcomes: list[Welcome] = msgspec.field(default_factory=list)
     walkers: list[TravellingWalker] = msgspec.field(default_factory=list)
-    walked_hosts: list[tuple[int, int]] = msgspec.field(default_factory=list)
-    """The sender, and at how many of its hosts walkers may restart."""
+    walked_hosts: list[WalkedHosts] = msgspec.field(default_factory=list)
+
+
+Item = Root | Linking | MovePart | Welcome | TravellingWalker | WalkedHosts
+_LISTS: Final = {
+    Root: "roots", Linking: "linking", MovePart: "parts", Welcome: "welcomes", TravellingWalker: "walkers",
+    WalkedHosts: "walked_hosts",
+}  # fmt: skip
+"""The lists of a `Batch` by their items."""
 
 
 class Position(msgspec.Struct, array_like=True, frozen=True):
@@ -213,44 +227,14 @@ class FramePacker:
         self.bytes += len(text) + len(link.referrer) + 400
         self.seeds |= bool(link.seed)
 
-    def add_root(self, root: Root) -> None:
-        """Put a root in: it is taken before all links of its batch."""
-        self.batch.roots.append(root)
-        self.items += 1
-        self.bytes += len(root.seed) + len(root.target) + 100
-        self.seeds = True
-
-    def add_linking(self, linking: Linking) -> None:
-        """Put a pair of sites in."""
-        self.batch.linking.append(linking)
-        self.items += 1
-        self.bytes += len(linking.site) + 100
-
-    def add_part(self, part: MovePart) -> None:
-        """Put a part of a move in."""
-        self.batch.parts.append(part)
-        self.items += len(part.pairs) + len(part.gone) + 1
-        self.bytes += sum(len(key) + len(value) + 10 for key, value in part.pairs) + 100
-        self.bytes += sum(map(len, part.gone))
-        self.seeds = True  # A seed whose redirect may widen the scope may be among its keys.
-
-    def add_welcome(self, welcome: Welcome) -> None:
-        """Put in what a new shard must know."""
-        self.batch.welcomes.append(welcome)
-        self.items += 1
-        self.bytes += len(welcome.roots) + len(welcome.excluded)
-        self.seeds = True
-
-    def add_walker(self, walker: TravellingWalker) -> None:
-        """Put a walker in."""
-        self.batch.walkers.append(walker)
-        self.items += 1
-        self.bytes += len(walker.url) + len(walker.referrer) + 100
-
-    def add_walked_hosts(self, sender: int, hosts: int) -> None:
-        """Put in at how many hosts of the sender walkers may restart."""
-        self.batch.walked_hosts.append((sender, hosts))
-        self.items += 1
+    def put(self, item: Item) -> None:
+        """Put anything else at the end of its list. Roots are taken before all links of their batch."""
+        items: list[Item] = getattr(self.batch, _LISTS[type(item)])
+        items.append(item)
+        self.items += len(item.pairs) + len(item.gone) + 1 if isinstance(item, MovePart) else 1
+        self.bytes += len(encode(item)) + 4  # The list's own length may take as many.
+        # A seed whose redirect may widen the scope may be among the keys of a part.
+        self.seeds |= isinstance(item, Root | MovePart | Welcome)
 
     def add_cash(self, host: str, partition: int, amount: float) -> None:
         """Add to what a host gets: one item a host and batch, for any number of links."""

@@ -13,58 +13,46 @@ from gossamer.url.url import Url
 
 
 class ShardExchange(Protocol):
-    """Exchanges links and prerequisite fetches with the other shards of a crawl (`cluster.exchange`)."""
+    """Exchanges links and prerequisite fetches with the other shards of a crawl (`cluster.exchange`). This base has
+    none.
+    """
 
     @property
     def is_alone(self) -> bool:
         """Whether there are no other shards."""
+        return True
 
     def has(self, url: Url) -> bool:
         """Return whether this shard has the partition of a URL."""
+        return True
 
     def seeds_here(self, url: Url) -> bool:
         """Return whether this shard accepts a URL as a seed."""
+        return True
 
     def own(self, links: Sequence[Link]) -> list[Link]:
         """Return this shard's links, and send the others to their shards."""
-
-    def send_linking(self, page: Url, links: Sequence[Link]) -> None:
-        """Send counts of links from a page to the shards that need them."""
-
-    def send_root(self, seed: Url, target: Url, kind: int) -> None:
-        """Send the others a root that the redirect of a seed added."""
-
-    def run_prerequisite(self, prerequisite: Prerequisite) -> bool:
-        """Ask the shard that owns a prerequisite fetch to make it; False if too many are under way."""
-
-    def answer_prerequisite(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes) -> None:
-        """Send the result of a prerequisite fetch to the shard that wants it."""
-
-
-class NoOthers:
-    """A crawl of one shard: everything is its own."""
-
-    is_alone = True
-
-    def has(self, url: Url) -> bool:
-        return True
-
-    seeds_here = has
-
-    def own(self, links: Sequence[Link]) -> list[Link]:
         return list(links)
 
     def send_linking(self, page: Url, links: Sequence[Link]) -> None:
-        pass
+        """Send counts of links from a page to the shards that need them."""
+        return
 
     def send_root(self, seed: Url, target: Url, kind: int) -> None:
-        pass
+        """Send the others a root that the redirect of a seed added."""
+        return
 
     def run_prerequisite(self, prerequisite: Prerequisite) -> bool:
+        """Ask the shard that owns a prerequisite fetch to make it; False if too many are under way."""
         raise AssertionError("there is no other shard")
 
     def answer_prerequisite(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes) -> None:
+        """Send the result of a prerequisite fetch to the shard that wants it."""
         raise AssertionError("there is no other shard")
+
+
+class NoOthers(ShardExchange):
+    """A crawl of one shard: everything is its own."""
 
 
 class BrowserRendering:
