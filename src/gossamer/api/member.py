@@ -61,17 +61,18 @@ class ClusterMember(Crawler):
     """The crawler of one shard: it crawls under a lease, and ends when the coordinator orders it."""
 
     def __init__(self, job: ShardJob, line: FrameLine) -> None:
-        file = Path(job.crawl) / "crawl.toml"
+        self._plan = plan = job.plan
+        file = Path(plan.directory) / "crawl.toml"
         # In the crawl's own directory the file has what was set since the crawl was started.
-        shared = Path(job.directory).resolve() == Path(job.crawl).resolve() and file.exists()
-        config = reopen(file) if shared else reopen_text(job.config, str(file))
-        self._begin(Path(job.directory), without_limits(config))
+        shared = job.directory.resolve() == Path(plan.directory).resolve() and file.exists()
+        config = reopen(file) if shared else reopen_text(plan.config, str(file))
+        self._begin(job.directory, without_limits(config))
         self.on_note(lambda sentence: self._line.send(said.NOTE, 0, sentence.encode()))
         self._job = job
         self._line = line
-        self._home = Home(self.directory, job.shard, job.shards)
+        self._home = Home(self.directory, job.shard, plan.shards)
         self._clock = WallClock()
-        self._tenure = Tenure(job.tenure_s)
+        self._tenure = Tenure(plan.tenure_s)
         self._began = False
         """Whether it crawls or is about to: without a lease it must end."""
         self._holder = f"{job.node}/{os.getpid()}-{self._clock.now():.3f}"
@@ -104,7 +105,7 @@ class ClusterMember(Crawler):
             self._vault = vault_of(self.config, self._home, self._job.node)
             opening = await self._vault.open()
         shard = assemble(
-            self.config, self.directory, lock=lock, shard=self._job.shard, shards=self._job.shards, opening_min=opening
+            self.config, self.directory, lock=lock, shard=self._job.shard, shards=self._plan.shards, opening_min=opening
         )
         assert shard.membership is not None
         shard.ring.loop.may_begin = self._tenure.holds
@@ -114,7 +115,7 @@ class ClusterMember(Crawler):
         """Return the lock of the shard's state. Raises OSError: this machine, one of several, cannot run it now."""
         try:
             # By the end of this wait the lease of a process that hangs in the system, and keeps the lock, has expired.
-            return await self._lock_directory(self._home.state, LOCK_S_MAX + self._job.tenure_s)
+            return await self._lock_directory(self._home.state, LOCK_S_MAX + self._plan.tenure_s)
         except ConfigError as error:
             cause = error.__cause__
             if isinstance(cause, OSError) and cause.errno in DISK_ERRORS:
@@ -134,14 +135,14 @@ class ClusterMember(Crawler):
 
     def _write_down(self) -> None:
         """Write the files that are read beside the state, if that is not in the crawl's own directory."""
-        if self.directory.resolve() == Path(self._job.crawl).resolve():
+        if self.directory.resolve() == Path(self._plan.directory).resolve():
             return
         # Other shards on this machine do the same.
         with DirectoryLock(self.directory / "state/written.lock") as one_at_a_time:
             if not one_at_a_time.acquire(LOCK_S_MAX):
                 raise ConfigError(f"{self.directory}: another shard still holds state/written.lock")
-            PartitionMap.decode(self._job.partitions, "the map of this job").save(self.directory)
-            write_whole(self.directory / "crawl.toml", self._job.config.encode(), private=holds_secrets(self.config))
+            PartitionMap.decode(self._plan.partitions, "the map of this job").save(self.directory)
+            write_whole(self.directory / "crawl.toml", self._plan.config.encode(), private=holds_secrets(self.config))
 
     async def _serve(self, shard: Shard, verbs: Mapping[str, Verb]) -> None:
         """Send frames to other shards, until cancelled; `_listen` answers questions."""
@@ -227,9 +228,10 @@ def main() -> None:
 async def _crawl(job: ShardJob) -> int:
     line = await FrameLine.over(socket.socket(fileno=job.line))
     try:
-        if job.version != __version__ and job.node != HERE:
+        version = job.plan.version
+        if version != __version__ and job.node != HERE:
             raise ConfigError(
-                f"the crawl runs with gossamer {job.version}, and machine {job.node} has {__version__}; install the "
+                f"the crawl runs with gossamer {version}, and machine {job.node} has {__version__}; install the "
                 "same version on all machines"
             )
         member = ClusterMember(job, line)
@@ -246,7 +248,7 @@ async def _crawl(job: ShardJob) -> int:
         await line.flush()
         return REFUSED
     except Exception as error:  # noqa: BLE001 - sent to the parent
-        line.send(said.LAST_WORDS, 0, _log_error(error, Path(job.directory)).encode())
+        line.send(said.LAST_WORDS, 0, _log_error(error, job.directory).encode())
         await line.flush()
         if isinstance(error, CrawlFailedError):
             return FAILED

@@ -126,7 +126,7 @@ class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
     machine_shards_max: int = 1_024
     """Shards that a machine may get."""
     version: str = __version__
-    """Version of Gossamer that runs the crawl."""
+    """Version of Gossamer that runs the crawl, which must be that of its machines too."""
     former: dict[int, str] = {}
     """By shard, the address of the machine whose disk has its state, from an earlier run."""
     is_abrupt: bool = False
@@ -144,22 +144,18 @@ class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
 class ShardJob(msgspec.Struct, frozen=True, kw_only=True):
     """A shard, for its process, which reads this as a line of JSON from its standard input."""
 
-    directory: str
-    """Where it works."""
-    crawl: str
-    """The crawl's own directory."""
-    partitions: bytes
-    config: str
+    plan: ClusterPlan
     shard: int
-    shards: int
     node: str
     """The machine."""
     line: int
     """File descriptor of its end of the line to its parent."""
     parent: int
-    tenure_s: float
-    version: str
-    """Version of Gossamer that runs the crawl, which must be this machine's too."""
+
+    @property
+    def directory(self) -> Path:
+        """Where it works."""
+        return Path(self.plan.directory_on(self.node))
 
 
 def encode(value: ClusterPlan | ShardJob) -> bytes:

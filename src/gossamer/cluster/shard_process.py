@@ -81,21 +81,7 @@ def start_of(plan: ClusterPlan, shard: int, node: str) -> ShardStart:
     """Return how a shard of a crawl is started on a machine."""
 
     def job(line: int) -> bytes:
-        return encode(
-            ShardJob(
-                directory=plan.directory_on(node),
-                crawl=plan.directory,
-                partitions=plan.partitions,
-                config=plan.config,
-                shard=shard,
-                shards=plan.shards,
-                node=node,
-                line=line,
-                parent=os.getpid(),
-                tenure_s=plan.tenure_s,
-                version=plan.version,
-            )
-        )
+        return encode(ShardJob(plan=plan, shard=shard, node=node, line=line, parent=os.getpid()))
 
     return ShardStart(
         command=[sys.executable, "-P", *plan.command],
