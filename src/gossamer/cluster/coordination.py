@@ -233,10 +233,8 @@ class Coordination:
         self._stranded: set[int] = set()
         self._failing: dict[int, float] = {}
         """Since when shards fail: their processes die, or cannot begin."""
-        self._avoided: dict[str, float] = {}
-        """Machines on which a shard failed, or did not begin, and until when no shard moves there."""
-        self._avoid_s: dict[str, float] = {}
-        """For how long each was avoided the last time."""
+        self._avoided: dict[str, tuple[float, float]] = {}
+        """Machines on which a shard failed, or did not begin: until when no shard moves there, and for how long."""
         self._ran_on: dict[int, str] = {}
         """The machine on which each shard ran last."""
         self._securing = False
@@ -477,7 +475,7 @@ class Coordination:
         if answer.state == "failing":
             gives_up = self._now - self._failing[shard] >= FAILING_S
         else:
-            gives_up = here not in self._avoided and self._ran_on.get(shard, here) != here
+            gives_up = not self._avoids(here) and self._ran_on.get(shard, here) != here
         if shard not in self.leaving and gives_up:
             self._avoid(here)
             held = Counter(one.node for one in self.seen.values())
@@ -496,14 +494,17 @@ class Coordination:
         return self._now - self._still_since >= FAILING_S
 
     def _avoid(self, machine: str) -> None:
-        if machine not in self._avoided:  # Not again for each round in which a shard fails there.
-            self._avoid_s[machine] = min(2 * self._avoid_s.get(machine, AVOID_S_FIRST / 2), AVOID_S_MAX)
-        self._avoided[machine] = self._now + self._avoid_s[machine]
+        _, seconds = self._avoided.get(machine, (0.0, AVOID_S_FIRST / 2))
+        if not self._avoids(machine):  # Not again for each round in which a shard fails there.
+            seconds = min(2 * seconds, AVOID_S_MAX)
+        self._avoided[machine] = (self._now + seconds, seconds)
+
+    def _avoids(self, machine: str) -> bool:
+        return machine in self._avoided and self._avoided[machine][0] > self._now
 
     def _usable(self) -> dict[str, int]:
         """Return for how many shards each machine has room, without those that are avoided."""
-        self._avoided = {machine: until for machine, until in self._avoided.items() if until > self._now}
-        return {machine: count for machine, count in self.room.items() if machine not in self._avoided}
+        return {machine: count for machine, count in self.room.items() if not self._avoids(machine)}
 
     def _note_silence(self) -> None:
         """Note which shards do not answer: their machine is lost, cut off, or stalled."""
