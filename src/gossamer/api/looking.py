@@ -43,12 +43,12 @@ def recent_of_all(answers: Sequence[object], after: int, most: int) -> dict[str,
         for name, found in lists.items():
             if isinstance(answer, Mapping):
                 found += [{**one, "number": round(1e6 * (one["at"] + one["fetch_s"]))} for one in answer[name]]
-    told = {
+    recent = {
         name: sorted((one for one in found if one["number"] > after), key=lambda one: one["number"])[-most:]
         for name, found in lists.items()
     }
-    last = max((one["number"] for found in told.values() for one in found), default=after)
-    return {"last": last, **told, "left_out": 0}
+    last = max((one["number"] for found in recent.values() for one in found), default=after)
+    return {"last": last, **recent, "left_out": 0}
 
 
 class Looking:
@@ -110,9 +110,9 @@ def merge_answers(answers: Sequence[object]) -> object:
 
 def hosts_of_all(answers: Sequence[object], most: int) -> object:
     """Merge the hosts of all shards."""
-    told = [answer for answer in answers if isinstance(answer, Mapping)]
+    known = [answer for answer in answers if isinstance(answer, Mapping)]
     limits: Counter[str] = Counter()
-    for answer in told:
+    for answer in known:
         limits.update(answer["limits"])
     keys: dict[str, Callable[[Mapping[str, Any]], object]] = {
         "active": lambda host: (host["out"], host["queued"]),
@@ -120,7 +120,7 @@ def hosts_of_all(answers: Sequence[object], most: int) -> object:
         "failing": lambda host: (host["sleeps"], host["failures"], host["queued"]),
     }
     lists = {
-        name: nlargest(most, (host for answer in told for host in answer[name]), key=key)  # type: ignore[arg-type]
+        name: nlargest(most, (host for answer in known for host in answer[name]), key=key)  # type: ignore[arg-type]
         for name, key in keys.items()
     }
-    return {"limits": dict(limits), **lists, "closed": [one for answer in told for one in answer["closed"]][-most:]}
+    return {"limits": dict(limits), **lists, "closed": [one for answer in known for one in answer["closed"]][-most:]}

@@ -137,7 +137,7 @@ class CrawledPage(SuggestsAttributes):
 
 
 async def wait_for_end(crawl: asyncio.Task[Any], hurry: Callable[[], None]) -> BaseException | None:
-    """Return what a crawl raised that was told to stop. Cancelled meanwhile, call `hurry`, wait on, and raise that."""
+    """Wait for a stopping crawl; return its exception. If cancelled, call `hurry`, wait on, and raise it at the end."""
     cancelled: asyncio.CancelledError | None = None
     while not crawl.done():
         try:

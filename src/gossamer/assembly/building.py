@@ -273,7 +273,7 @@ def _exchange(setup: Setup, storage: Storage, namer: Namer, opening: int) -> Exc
 def _count(
     kept: DurableState, counters: CrawlCounters, parts: Sequence[object], frontier: Frontier, schedule: Schedule | None
 ) -> None:
-    """Let status and tables read what the parts of a shard count."""
+    """Connect the counters of a shard's parts to its status and tables."""
     counters.pending = lambda: frontier.counts.pending
     counters.dns_and_caches = partial(counters_of, (*parts, counters))
     count_due = schedule.state.due.before if schedule is not None else None

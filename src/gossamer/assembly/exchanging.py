@@ -88,7 +88,7 @@ class Membership:
         self._bytes_cut = self._bytes_committed = counters.totals.wire_bytes
         self._serial = 0
         self.over = False
-        """The coordinator said that all is over."""
+        """Whether the coordinator has ended the crawl."""
         self._ordered: Sequence[Move] = ()
         self._survey: int | None = None
         self._weigh = False
@@ -156,7 +156,7 @@ class Membership:
         )
 
     def obey(self, orders: Orders) -> None:
-        """Do what the coordinator says. Orders may come twice or late: an older quota is no order."""
+        """Follow orders of the coordinator. They may come twice or late: an older quota is ignored."""
         if orders.quota_serial >= self._serial:
             self._loop.quota = bound(orders.quota)
             self._serial = orders.quota_serial

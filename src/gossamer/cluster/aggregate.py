@@ -134,7 +134,7 @@ def brief(number: int, status: Status) -> dict[str, object]:
 
 
 def machines_of(statuses: Sequence[Status], addresses: Mapping[str, str]) -> list[MachineState]:
-    """Return the machines that are there, by their addresses, and those that shards were on when they were heard."""
+    """Return the machines of the cluster, and those that shards named in their last answer, ordered by address."""
     found = {machine: MachineState(machine=machine, address=address) for machine, address in addresses.items()}
     for number, status in enumerate(statuses):
         if not (machine := str(status.get("node", ""))):

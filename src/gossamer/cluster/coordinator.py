@@ -53,7 +53,7 @@ class Coordinator(ABC):
         self.restore()
 
     def restore(self) -> None:
-        """Begin again from the record, without what was in memory alone."""
+        """Begin again from the record: discard the state in memory."""
         plan = self._plan
         kept = msgspec.json.decode(self._file.read_bytes(), type=CoordinatorRecord) if self._file.exists() else None
         partitions = PartitionMap.decode(plan.partitions, self._file)

@@ -75,14 +75,14 @@ class MovePart(msgspec.Struct, array_like=True, frozen=True):
     first: int
     end: int
     number: int
-    """From 0; the first one has the receiver forget what it had of these partitions."""
+    """From 0. At part 0 the receiver deletes the keys of these partitions that it has."""
     family: int
     pairs: list[tuple[bytes, bytes]]
     last: MoveEnd | None = None
     gone: list[bytes] = msgspec.field(default_factory=list)
     """Keys that an earlier part may have had, and that were deleted since."""
     cleared: list[tuple[bytes, bytes]] = msgspec.field(default_factory=list)
-    """The same of ranges; `pairs` came later."""
+    """Ranges of keys that were deleted since. The receiver deletes them before it writes `pairs`."""
     promises: list[tuple[str, float]] = msgspec.field(default_factory=list)
     """Pattern and maximum age by the numbers that pages have in `pairs`; empty for other families."""
 
@@ -146,7 +146,7 @@ class AskPrerequisite(msgspec.Struct, array_like=True, frozen=True):
 
 
 class PrerequisiteAnswer(msgspec.Struct, array_like=True, frozen=True):
-    """What it brought. Of a reply only what robots rules and browsers need."""
+    """Result of a prerequisite fetch: its failure, or the parts of its reply that robots rules and browsers need."""
 
     number: int
     url: str

@@ -166,7 +166,7 @@ class Places:
     # ---- the epoch
 
     def cut(self) -> None:
-        """Give the open epoch what changed."""
+        """Write changes of the record to the open epoch."""
         self._cut = self._taken
         self._taken = set()
         if self._changed:
@@ -174,7 +174,7 @@ class Places:
             self._changed = False
 
     def on_commit(self, epoch: int) -> None:
-        """Note that what was cut is durable."""
+        """Note that all changes up to the last `cut` are durable."""
         if self._cut:
             self._marks.append((epoch, self._cut))
             self._cut = set()

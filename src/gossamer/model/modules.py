@@ -43,7 +43,7 @@ class ModuleCounts(msgspec.Struct):
     """Pages on which a rule for items found some."""
 
     def add(self, other: ModuleCounts) -> None:
-        """Add what the same module did in another shard."""
+        """Add the counts of the same module in another shard."""
         self.pages += other.pages
         self.failed += other.failed
         self.timeouts += other.timeouts
@@ -96,7 +96,7 @@ One = TypeVar("One")
 
 
 def whole(slices: Generator[None, None, One]) -> One:
-    """Do at once what can be done in slices; return its result."""
+    """Run work that can pause between slices to its end; return its result."""
     while True:
         try:
             next(slices)

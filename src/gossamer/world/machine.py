@@ -61,7 +61,7 @@ class ThisMachine:
         return max(0, held - self._not_crawls_bytes)
 
     def give_memory_back(self) -> None:
-        """Return to the system what was freed."""
+        """Return freed memory to the operating system."""
         if sys.platform.startswith("linux"):
             trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
             if trim is not None:

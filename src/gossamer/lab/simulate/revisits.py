@@ -135,7 +135,7 @@ def best(web: ChangingWeb, visits_per_day: float) -> Watched:
 
 
 def _exact_price(pages: list[tuple[float, float]], policy: RevisitPolicy, budget: float) -> float:
-    """Return the price by all pages, each for itself: no census has a part in what others are measured by."""
+    """Return the price at which visits take the budget. Exact: unlike a crawl's census, it does not group pages."""
     low = 1e-12
     high = 1e12
     for _ in range(100):

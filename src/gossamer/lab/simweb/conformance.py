@@ -145,7 +145,7 @@ def _faults(one: _Asked, behaviour: Behavior, outcomes: Mapping[str, str] | None
 
 
 def _find_unnamed(one: _Asked, behaviour: Behavior, walked: TruthWalk, web: Web) -> Iterator[str]:
-    """Yield what was asked for although no page that may be followed names it."""
+    """Yield requested paths to which no page that may be followed links."""
     pages = one.of(behaviour)
     for path in one.counts:
         known = path in pages or unquote(path) in pages or one.origin + path in walked.optional

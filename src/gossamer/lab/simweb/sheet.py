@@ -114,7 +114,7 @@ class PagePlace(msgspec.Struct, frozen=True):
         return f"http://{host.name}{self.port}/"
 
     def some(self, sentences: int, *what: object) -> str:
-        """Return text that depends on `what`, of this host alone."""
+        """Return sentences that depend on the host and on `what`."""
         return self.words.some(hash_of(self.host.index, *what), sentences)
 
     def leaf(self, name: str) -> Made:
@@ -131,7 +131,7 @@ class PagePlace(msgspec.Struct, frozen=True):
 
 
 def hash_of(*what: object) -> int:
-    """Return a small number from `what`, the same in every process."""
+    """Return a hash of 32 bits of the values as text, the same in every process."""
     value = 7
     for byte in "/".join(map(str, what)).encode():
         value = (value * 131 + byte) & 0xFFFFFFFF

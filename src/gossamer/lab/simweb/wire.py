@@ -24,7 +24,7 @@ class WireRequest(msgspec.Struct, frozen=True, gc=False):
 
     method: str
     path: str
-    """The target as sent; of the absolute form, what follows the authority."""
+    """The target as sent; only path and query of an absolute URL."""
     host: str
     """Lower case, without port; empty when the request named none."""
     agent: str

@@ -46,8 +46,8 @@ def gather_pages(build: Build) -> None:
         first = _numbers(batch, "attempt", 1) <= 1
         at = batch["fetched_at"].cast(pa.int64()).fill_null(0).to_numpy()
         rows = np.arange(start, start + batch.num_rows, dtype=np.uint64)
-        told = batch["depth"].is_valid().to_numpy(zero_copy_only=False)
-        way = np.where(told, kinds.way_of(_numbers(batch, "depth"), hops), kinds.FARTHEST)
+        has_depth = batch["depth"].is_valid().to_numpy(zero_copy_only=False)
+        way = np.where(has_depth, kinds.way_of(_numbers(batch, "depth"), hops), kinds.FARTHEST)
         waiting["page"].add(len(rows), fp=prints, at=at, pos=rows, way=way, flags=flags, first=first)
 
 
@@ -190,8 +190,8 @@ def _flags(build: Build, batch: pa.RecordBatch, link_types: pa.Array) -> npt.NDA
     if "nofollow" in batch.schema.names:
         silent |= batch["nofollow"].fill_null(False).to_numpy(zero_copy_only=False)
     if build.config.scope.languages:
-        told = pc.starts_with(decode(batch["error"]).fill_null(""), "the filter `language` rejects")
-        silent |= told.to_numpy(zero_copy_only=False)
+        rejected = pc.starts_with(decode(batch["error"]).fill_null(""), "the filter `language` rejects")
+        silent |= rejected.to_numpy(zero_copy_only=False)
     if not build.config.crawl.process_copies:
         silent |= pc.not_equal(decode(batch["duplicate_of"]).fill_null(""), "").to_numpy(zero_copy_only=False)
     elif not build.config.crawl.follow_copies:
@@ -216,7 +216,7 @@ def _copies(build: Build, batch: pa.RecordBatch) -> Mask:
 
 
 def _beyond(build: Build, batch: pa.RecordBatch, part: Mask) -> Mask:
-    """Say which of the pages that were fetched as parts of others would not have been ours otherwise."""
+    """Return the mask of the pages that were fetched only as parts of others: filters reject them as pages."""
     beyond = np.zeros(batch.num_rows, bool)
     places = np.flatnonzero(part)
     taken = batch.take(pa.array(places))
@@ -247,7 +247,7 @@ def _make_rows(fp: Any, pos: Any, way: Any, variant: Any, site: Any) -> Rows:
 
 
 def _of_each(texts: pa.Array, find: Callable[[pa.Array], kinds.Column]) -> kinds.Column:
-    """Return what is found for each text, as `find` does for a column; each different one is looked at once."""
+    """Apply `find` to a column of texts, but only once to each different text."""
     coded = texts.dictionary_encode()
     return np.asarray(find(coded.dictionary)[coded.indices.to_numpy()])
 

@@ -128,7 +128,7 @@ NOT_HTML = ("unsupported", "excluded")
 
 
 def types(place: PagePlace) -> dict[str, Made]:
-    """Return what is not HTML, what says it is not, and what says nothing; links in the first are bait."""
+    """Return files that are not HTML, whose links are bait, and pages with an odd media type or none."""
     bait = f'<a href="{place.path("bait.html")}">bait</a>'
     text = place.some(8, "types")
     files = {

@@ -170,7 +170,7 @@ PRIVATE_PATHS = (*("/private/" + name for name in PRIVATE_NAMES), PRIVATE_PDF)
 
 
 def private(place: PagePlace) -> dict[str, Made]:
-    """Return what the kinds of robots.txt open and close."""
+    """Return the pages and PDFs that each kind of robots.txt allows or disallows."""
     pdf = Made((ServedAnswer(200, (("Content-Type", "application/pdf"),), b"%PDF-1.4\n%%EOF\n"),))
     return place.leaves(PRIVATE_NAMES) | {"open/report.pdf": pdf, PRIVATE_PDF: pdf}
 
@@ -182,7 +182,7 @@ SITEMAP_PAGES = 6
 
 
 def sitemaps(place: PagePlace) -> dict[str, Made]:
-    """Return pages that only a sitemap names: each form of one, what these name, and what they may not name."""
+    """Return sitemaps of each format, of unlinked pages; one also names another host, which crawlers must ignore."""
     listed = {
         kind: [f"only-{kind}-{number}.html" for number in range(SITEMAP_PAGES)]
         for kind in ("plain", "packed", "text", "feed")

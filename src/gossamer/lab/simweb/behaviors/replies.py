@@ -150,7 +150,7 @@ def schemes(place: PagePlace) -> dict[str, Made]:
 
 
 def ttl_0(place: PagePlace) -> dict[str, Made]:
-    """Return ordinary pages: what is odd is the name, whose addresses hold for no time at all."""
+    """Return ordinary pages, of a host whose DNS records have a TTL of 0."""
     names = [f"{number}.html" for number in range(1, 6)]
     return place.index("No time", names) | place.leaves(names)
 
