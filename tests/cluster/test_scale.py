@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
-from gossamer.api import scale_crawl
+from gossamer.api import scale_crawl, status_of
 from gossamer.assembly import scaling
 from gossamer.assembly.home import homes
 from gossamer.assembly.integrity import ScalingPlan, open_store
@@ -81,7 +82,10 @@ def test_a_crawl_goes_on_with_another_number_of_shards(tmp_path: Path) -> None:
         config = config_of(simweb, directory, 3)
         begun(config, directory, 3, pages=150)
         for shards, pages in ((5, 300), (2, 450)):
+            counts = counts_of(directory)
             scaled = scale_crawl(directory, shards)
+            assert counts_of(directory) == counts
+            assert counts["media_types"]
             assert scaled.after == shards
             assert scaled.partitions[0] - scaled.partitions[1] < 1.0, "a shard has more than its share"
             assert (scaled.keys_moved, scaled.partitions_moved) > (100, 1000)
@@ -233,6 +237,16 @@ def sums_of(directory: Path) -> dict[str, int]:
     return {
         name: sum(getattr(state, name) for state in states) for name in ("pages", "there", "visits", "changes", "same")
     }
+
+
+def counts_of(directory: Path) -> dict[str, Any]:
+    """Return what the status of a stopped crawl counts over all runs and shards."""
+    status = status_of(directory)
+    names = (
+        "pages", "attempts", "answers", "outcomes", "wire_bytes", "body_bytes", "media_types", "modules",
+        "discovered", "queued", "levels", "terminal_outcomes", "hosts_known", "hosts_left", "seeds", "elapsed_s",
+    )  # fmt: skip
+    return {**{name: status[name] for name in names}, "requests": status["cost"]["requests"]}
 
 
 def test_what_cannot_be_scaled_is_refused_in_one_line(tmp_path: Path) -> None:

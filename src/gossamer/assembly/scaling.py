@@ -24,14 +24,15 @@ from gossamer.cluster.channels import Outbox
 from gossamer.cluster.frames import Batch, decode_batch, encode, links_of
 from gossamer.cluster.partitions import FILE, RECORD_FILE, PartitionMap
 from gossamer.config import Config
-from gossamer.engine.counters import SEEDS_NAMED_MAX, Cost, Totals
+from gossamer.engine.counters import MEDIA_TYPES_MAX, OTHER, SEEDS_NAMED_MAX, Totals
 from gossamer.engine.pending_scope import count_pending as beyond_counted
 from gossamer.features.revisit.moving import MEMORIES, absorb, align, numbers_in, renumber
 from gossamer.features.revisit.rhythm import decode_rhythm
 from gossamer.features.revisit.state import decode_memory, encode_state, load_state, recount
+from gossamer.model.counters import total
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
-from gossamer.stages.frontier.record import QueueCounts, decode_record
+from gossamer.stages.frontier.record import LEVELS, QueueCounts, decode_record, level_of
 from gossamer.stages.seen.moved import Cursor, MovedUrls
 from gossamer.stages.seen.offers import FOLDER as SEEN_FOLDER
 from gossamer.state import schema
@@ -232,32 +233,27 @@ def _settle_meta(directory: Path, stores: list[Store], plan: ScalingPlan) -> Non
 
 def _counters(kept: Store, leaving: Sequence[Store]) -> bytes:
     totals = load(kept, schema.TOTALS, Totals)
-    outcomes = Counter(totals.outcomes)
     for one in (load(store, schema.TOTALS, Totals) for store in leaving):
-        totals.pages += one.pages
-        totals.attempts += one.attempts
-        totals.wire_bytes += one.wire_bytes
-        totals.body_bytes += one.body_bytes
-        totals.fetch_s += one.fetch_s
-        totals.unfollowed += one.unfollowed
-        for name in Cost.__struct_fields__:
-            setattr(totals.cost, name, getattr(totals.cost, name) + getattr(one.cost, name))
-        totals.incarnation = max(totals.incarnation, one.incarnation)
-        totals.seeds.count += one.seeds.count
-        totals.seeds.first = (totals.seeds.first + one.seeds.first)[:SEEDS_NAMED_MAX]
-        totals.seeds.any_fetched |= one.seeds.any_fetched
-        totals.seeds.elsewhere += one.seeds.elsewhere
-        totals.seeds.elsewhere_first = totals.seeds.elsewhere_first or one.seeds.elsewhere_first
-        outcomes.update(one.outcomes)
-    totals.outcomes = dict(outcomes)
+        both: Totals = total(totals, one)
+        both.elapsed_s = max(totals.elapsed_s, one.elapsed_s)
+        both.incarnation = max(totals.incarnation, one.incarnation)
+        both.concurrency = max(totals.concurrency, one.concurrency)
+        both.ended = totals.ended
+        both.seeds.first = both.seeds.first[:SEEDS_NAMED_MAX]
+        totals = both
+    types = totals.media_types
+    for kind, pages in Counter(types).most_common()[MEDIA_TYPES_MAX:]:
+        del types[kind]
+        types[OTHER] = types.get(OTHER, 0) + pages
     return encode(totals)
 
 
 def _counts(kept: Store, leaving: Sequence[Store]) -> bytes:
+    """Add up what `_recount` cannot count again."""
     counts = load(kept, schema.FRONTIER_COUNTS, QueueCounts)
     for gone in (load(store, schema.FRONTIER_COUNTS, QueueCounts) for store in leaving):
-        for outcome, urls in gone.terminal.items():
-            counts.terminal[outcome] = counts.terminal.get(outcome, 0) + urls
+        counts.terminal = total(counts.terminal, gone.terminal)
+        counts.answers += gone.answers
     return encode(counts)
 
 
@@ -389,6 +385,7 @@ def _recount(stores: list[Store]) -> list[float]:
     for store in stores:
         counts = load(store, schema.FRONTIER_COUNTS, QueueCounts)
         counts.pending = counts.hosts = counts.working = counts.deferred = 0
+        counts.levels = [0] * LEVELS
         for key, data in store.scan("host", *schema.PARTITIONED):
             record = decode_record(data)
             weights[int.from_bytes(key[:2])] += 1
@@ -396,6 +393,8 @@ def _recount(stores: list[Store]) -> list[float]:
             counts.pending += record.urls_queued - record.revisits
             counts.working += bool(record.urls_queued)
             counts.deferred += record.index_family == "deferred"
+            for level, queue in record.levels.items():
+                counts.levels[level_of(level)] += queue.pending
         counts.discovered = counts.pending + sum(counts.terminal.values())
         scope = beyond_counted(store.scan("scope", *schema.PARTITIONED))
         store.put("meta", {schema.FRONTIER_COUNTS: encode(counts), schema.PENDING_SCOPE: encode(scope)})

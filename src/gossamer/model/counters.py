@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import sub
+from typing import Any
 
 import msgspec
 
@@ -35,6 +36,18 @@ class Counters(msgspec.Struct):
     def since(self, before: Counters) -> Counters:
         """Return the difference from an earlier value."""
         return Counters(*map(sub, msgspec.structs.astuple(self), msgspec.structs.astuple(before)))
+
+
+def total(one: Any, other: Any) -> Any:
+    """Return the sum of two counts of the same kind: structs and mappings by their parts, of texts the first one."""
+    match one:
+        case msgspec.Struct():
+            return type(one)(*map(total, msgspec.structs.astuple(one), msgspec.structs.astuple(other)))
+        case dict():
+            return other | {name: total(count, other[name]) if name in other else count for name, count in one.items()}
+        case bool() | str():
+            return one or other
+    return one + other
 
 
 SAYS: Mapping[str, str] = {

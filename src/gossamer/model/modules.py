@@ -8,6 +8,7 @@ from typing import Final, Literal, TypeVar
 
 import msgspec
 
+from gossamer.model.counters import total
 from gossamer.model.words import counted
 
 INVALID: Final = "invalid"
@@ -42,16 +43,6 @@ class ModuleCounts(msgspec.Struct):
     found: int = 0
     """Pages on which a rule for items found some."""
 
-    def add(self, other: ModuleCounts) -> None:
-        """Add the counts of the same module in another shard."""
-        self.pages += other.pages
-        self.failed += other.failed
-        self.timeouts += other.timeouts
-        self.died += other.died
-        self.found += other.found
-        self.error = self.error or other.error
-        self.url = self.url or other.url
-
     def says(self, name: str) -> str:
         """Return a sentence about a module that failed; empty for one that did not."""
         if not self.failed:
@@ -80,7 +71,7 @@ def sum_modules(shards: list[Mapping[str, object]]) -> dict[str, dict[str, objec
     sums: dict[str, ModuleCounts] = {}
     for facts in shards:
         for name, one in facts.items():
-            sums.setdefault(name, ModuleCounts()).add(msgspec.convert(one, ModuleCounts))
+            sums[name] = total(sums.get(name, ModuleCounts()), msgspec.convert(one, ModuleCounts))
     return module_facts(sums)
 
 
