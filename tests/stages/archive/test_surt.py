@@ -58,6 +58,11 @@ KEYS = {
     "http://example.org/a#frag": "org,example)/a",
     "http://a_b.example.org/": "org,example,a_b)/",
     "a: 2": "a:%202",
+    # Hosts in archives of others.
+    "http://bücher.example/": "example,xn--bcher-kva)/",
+    f"http://{'ü' * 64}.example/": f"example,{'%c3%bc' * 64})/",
+    "http://a b.example/": "example,a%20b)/",
+    f"http://{'9' * 5_000}/": f"{'9' * 5_000})/",
 }
 
 
