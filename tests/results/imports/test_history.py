@@ -21,6 +21,7 @@ from tests.results.imports.archives import (
     write_wacz,
     write_warc,
 )
+from tests.results.imports.test_records import ARC, arc
 
 FIRST = page(1, 2)
 LAST = page(1, 3)
@@ -170,9 +171,21 @@ def headless(url: str, fields: dict[str, str]) -> bytes:
     return gzip.compress("\r\n".join([*lines, "Content-Length: 0", "", "", "", ""]).encode(), mtime=0)
 
 
+def test_records_without_ids_are_known_by_their_content(tmp_path: Path) -> None:
+    """An ARC file that has grown, and the copies that an import made of its records."""
+    parts = [arc(f"{HOST}:80/p{number}", page(number, number + 1)) for number in (1, 2, 3)]
+    (tmp_path / "a.arc").write_bytes(ARC + b"".join(parts[:2]))
+    do_import(tmp_path / "crawl", tmp_path / "a.arc")
+    (tmp_path / "a.arc").write_bytes(ARC + b"".join(parts))
+    assert "Imported 1 capture; left out: repeated record 2," in do_import(tmp_path / "crawl", tmp_path / "a.arc")
+    out = do_import(tmp_path / "again", tmp_path / "crawl/warc", tmp_path / "a.arc")
+    assert "Imported 3 captures; left out: metadata records 3, repeated record 3," in out
+    assert rows(tmp_path / "again", "url") == [(f"{HOST}/p{number}",) for number in (1, 2, 3)]
+
+
 def test_a_record_in_two_archives_is_imported_once(tmp_path: Path) -> None:
-    """As of a WARC file and the WACZ that holds it, and of an archive that is added later. A record without an id,
-    and one with another date or payload, is another.
+    """As of a WARC file and the WACZ that holds it, and of an archive that is added later. One with another date or
+    payload is another.
     """
     first, last = ({"WARC-Record-ID": f"<urn:uuid:{number}>"} for number in (1, 2))
     captures = [

@@ -220,7 +220,7 @@ def test_lists_of_a_package_are_read_once(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(listed, "_lines", note)
     do_import(tmp_path / "crawl", path)
-    assert read == ["pages/pages.jsonl", "pages/extraPages.jsonl"]
+    assert read == ["pages/pages.jsonl"]
     assert (pages[4].url, 0, "seed") in rows(tmp_path / "crawl", "url, depth, link_type")
 
 

@@ -19,7 +19,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.results.imports.capture import Capture, Refused, Room, Skipped
 from gossamer.results.imports.listed import listed_pages
 from gossamer.results.imports.reading import captures_of
-from gossamer.results.imports.sources import FIDDLER, HTTRACK, NO_STORE, PACKED, UNKNOWN, find_sources
+from gossamer.results.imports.sources import FIDDLER, HTTRACK, NO_STORE, PACKED, TWICE, UNKNOWN, find_sources
 from gossamer.results.imports.texts import PageTexts
 from gossamer.world.spill import Spills
 from tests.results.imports.test_records import BODY, captures_in, items_of, record, write
@@ -135,6 +135,23 @@ def test_packages(tmp_path: Path, method: int) -> None:
     assert [item.reason for item in items_of(path) if isinstance(item, Refused)] == [UNKNOWN]
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_packages_of_other_folders(tmp_path: Path, method: int) -> None:
+    """A package that was unpacked and packed again with its folder (webrecorder/browsertrix, issue 2814), and archives
+    as people attach them to issues (machawk1/warcreate, issue 122).
+    """
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", method) as file:
+        file.writestr("coll/pages/pages.jsonl", '{"url": "http://a.example/1", "title": "Listed"}\n')
+        file.writestr("coll/archive/a.warc.gz", gzip.compress(record("http://a.example/1")))
+        file.writestr("b.WARC", record("http://a.example/2"))
+        file.writestr("__MACOSX/._b.WARC", b"\0\5\x16\7")
+        file.writestr("coll/warc/readme.txt", "text")
+    assert [item.url[-1] for item in items_of(tmp_path / "a.zip") if isinstance(item, Capture)] == ["1", "2"]
+    source, _ = find_sources([str(tmp_path / "a.zip")])
+    spills = Spills(tmp_path, "sha1")
+    assert listed_pages(source, Room(spills), PageTexts(spills, 9))["http://a.example/1"].title == "Listed"
+
+
 def nested(path: Path, *, method: int = zipfile.ZIP_STORED, **packages: bytes) -> Path:
     """Write a package of packages as Browsertrix gives a collection, or a crawl of several files."""
     with zipfile.ZipFile(path, "w", method) as file:
@@ -186,6 +203,7 @@ def tar() -> bytes:
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
+        (gzip.compress(gzip.compress(record())), TWICE),
         (tar(), PACKED),
         (gzip.compress(tar()), PACKED),
         # As `megawarc` of Archive Team writes it: https://github.com/ArchiveTeam/megawarc
@@ -224,9 +242,12 @@ def test_packages_of_other_programs_are_named(tmp_path: Path, name: str, fault: 
         find_sources([str(tmp_path / "any.zip")])
 
 
-@pytest.mark.parametrize("content", [b"<!DOCTYPE html><p>404", b"version https://git-lfs.github.com/spec/v1\n"])
+@pytest.mark.parametrize(
+    "content",
+    [b"<!DOCTYPE html><p>404", b"version https://git-lfs.github.com/spec/v1\n", gzip.compress(gzip.compress(b"WARC/"))],
+)
 def test_what_was_downloaded_in_place_of_an_archive_is_named(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(ConfigError, match=r"is a p(age|ointer)"):
+    with pytest.raises(ConfigError, match=r"is (a page|a pointer|packed twice)"):
         find_sources([str(write(tmp_path / "a.warc.gz", content))])
 
 
@@ -281,6 +302,32 @@ def har(path: Path, *entries: Any, **log: Any) -> Path:
             {"log": {"version": "1.2", "pages": [{"title": '"entries": ['}], **log, "entries": entries}}
         ).encode(),
     )
+
+
+LOOSE_ENTRIES = {
+    # mitmproxy, issue 7377
+    "numbers that are none": ('"size": -1', '"size": NaN'),
+    "an infinite time": ('"cache"', '"time": Infinity, "cache"'),
+    # NeuraLegion/har-sdk, issue 75
+    "a header that is a number": ('"value": "200"', '"value": 200'),
+    "a header without a name": ('{"name": ":status", ', "{"),
+    "a name that is null": ('"name": ":status"', '"name": null'),
+    "a header that is a list": ('"value": "200"', '"value": ["200"]'),
+    # ericduran/chromeHAR, issue 20
+    "the date of the server": ('"startedDateTime": "2026-01-01T00:00:00.000Z"', '"startedDateTime": null'),
+    "half a character": ('"text": "x"', '"text": "x\\ud83d"'),
+}
+
+
+@pytest.mark.parametrize("name", LOOSE_ENTRIES)
+def test_har_that_is_no_json_or_has_other_types(tmp_path: Path, name: str) -> None:
+    dated = entry(text="x")
+    dated["response"]["headers"].append({"name": "Date", "value": "Thu, 01 Jan 2026 00:00:00 GMT"})
+    old, new = LOOSE_ENTRIES[name]
+    text = har(tmp_path / "a.har", dated).read_text()
+    assert old in text
+    (found,) = captures_in(write(tmp_path / "b.har", text.replace(old, new).encode()))
+    assert (found.fetched_at, found.body[:1], found.reply().media_type) == (1767225600.0, b"x", "text/html")
 
 
 def test_har(tmp_path: Path) -> None:

@@ -24,7 +24,9 @@ class Source(msgspec.Struct, frozen=True):
     name: str
     """For people: the path or address, and after `!` the file's name in a package."""
     place: str
+    """Path or address of the file."""
     size: int
+    """Bytes of the file."""
     form: Literal["warc", "arc", "har", ""]
     """By content; empty with a fault."""
     packing: Packing = ""
@@ -47,6 +49,7 @@ class CapturePlace(msgspec.Struct, frozen=True):
     """Place of a record. Sources give their records in the order of (`offset`, `within`), each once."""
 
     source: int
+    """Number of the source."""
     offset: int
     """First byte in the file, or in the unpacked form, of its member or of itself; of HAR: the number of the entry."""
     within: int = 0
@@ -64,7 +67,7 @@ class Capture(msgspec.Struct, frozen=True, tag=True):
     place: CapturePlace
     kind: Literal["response", "revisit", "resource"]
     url: str
-    """As recorded, an absolute address of http, https, ftp, gemini or another scheme of pages."""
+    """An absolute address of http, https, ftp, gemini or another scheme of pages, in the form that links have."""
     fetched_at: float
     """Seconds since 1970."""
     status: int

@@ -163,11 +163,9 @@ class RevisitRecords(VisitMiddleware):
         """Whether the capture is a reply, and says no more than that the one before it still holds."""
         return self._conclusion is not None and self._capture is not None and self._capture.kind != "revisit"
 
-    def why_repeated(self, capture: Capture, url: Url) -> str:
+    def why_repeated(self, capture: Capture, url: Url, identity: str) -> str:
         """Return why a capture that was imported before is left out; note others. Costs a get and a put."""
-        record_id, _, digest = _identity(capture).partition(" ")
-        if not record_id:
-            return ""
+        record_id, _, digest = identity.partition(" ")
         key = _key(f"record {record_id} {capture.fetched_at} {digest} {url.key}")
         if self._seen.find(key, url) is not None:
             return "repeated record"
@@ -271,14 +269,14 @@ class Captures:
         url = stages.namer.name(capture.url)
         if url is None:
             return "address"
-        if reason := self.why_left_out(capture, url) or self._revisits.why_repeated(capture, url):
+        identity = _identity(capture)
+        if reason := self.why_left_out(capture, url) or self._revisits.why_repeated(capture, url, identity):
             return reason
         self._archive.place = place
         self._archive.error = capture.error
         name = source.rpartition("/")[2]
-        self._archive.source = (("WARC-Source-URI", name), ("WARC-Source-Offset", str(capture.place.offset)))
-        if capture.record_id:
-            self._archive.source += (("Gossamer-Copy-Of", _identity(capture)),)
+        place_fields = (("WARC-Source-URI", name), ("WARC-Source-Offset", str(capture.place.offset)))
+        self._archive.source = (*place_fields, ("Gossamer-Copy-Of", identity))
         now = self._clock.now()
         if url.text == f"{url.origin}{ROBOTS}":
             self._read_robots(url, capture.reply())
@@ -338,7 +336,13 @@ class Captures:
 
 
 def _identity(capture: Capture) -> str:
-    """Return the id and the payload digest of the record that holds a capture, or from which it was copied."""
+    """Return the id and the payload digest of the record that holds a capture, or from which it was copied.
+
+    ARC and HAR files have no ids: there the status and the content stand for one.
+    """
+    if not (capture.copy_of or capture.record_id):
+        body = capture.file.digest if capture.file is not None else capture.body
+        return f"content:{hashlib.sha1(body, usedforsecurity=False).hexdigest()}:{capture.status}"
     return capture.copy_of or f"{capture.record_id} {capture.digest}"
 
 

@@ -9,6 +9,7 @@ from gossamer.model.visits import LargeBody
 from gossamer.results.imports.capture import Room
 from gossamer.stages.archive.foreign import Block, UnreadableError
 from gossamer.stages.fetch.headers import Head, parse_head
+from gossamer.url.join import absolute
 from gossamer.world.spill import Spill
 
 _BEGINS = (b"HTTP", b"ICY ", b":status:")
@@ -60,6 +61,11 @@ def keep(pieces: Iterator[bytes], room: Room) -> tuple[bytes, LargeBody | None, 
     if spill is not None:
         spill.flush()
     return b"".join(held), spill, size > room.body_bytes_max
+
+
+def address_of(text: str) -> str:
+    """Return a recorded address in the form that links to it have; one that is not valid as it is."""
+    return absolute(text) or text
 
 
 def date_of(text: str) -> float | None:

@@ -8,30 +8,32 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from gossamer.model.decodable import decodable
+from gossamer.model.visits import http_date
 from gossamer.results.imports.capture import Capture, CapturePlace, Item, Refused, Skipped, Source
-from gossamer.results.imports.content import date_of
+from gossamer.results.imports.content import address_of, date_of
 from gossamer.results.imports.warc import SCHEMES, scheme_of
 from gossamer.stages.archive.unpack import GZIP, BrokenMemberError, Unpacked
 from gossamer.world.inputs import read_input
 
+Named = list[tuple[str, str]]
 ENTRY_BYTES_MAX = 64 << 20
 _ENTRIES = re.compile(rb'"entries"[ \t\r\n]{0,99}:[ \t\r\n]{0,99}\[')
 _OVERLAP_BYTES = 256
 _STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*', re.DOTALL)
 _TOKEN = re.compile(rb'[{}\[\]"]')
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _ATTACHED = re.compile(r"[0-9a-f]{40}\.[a-z0-9]{1,20}")
 """Names that Playwright gives: no others, as an archive may come from anyone."""
 _CODED = ("content-encoding", "transfer-encoding", "content-length")
 
 
 class _HarHeader(msgspec.Struct):
-    name: str
-    value: str | None = ""
+    name: Any = ""
+    value: Any = ""
 
 
 class _HarContent(msgspec.Struct, rename="camel"):
@@ -61,8 +63,11 @@ class _HarResponse(msgspec.Struct, rename="camel"):
 class _HarEntry(msgspec.Struct, rename="camel"):
     request: _HarRequest
     response: _HarResponse | None = None
-    started_date_time: str = ""
+    started_date_time: Any = ""
     ip: str | None = msgspec.field(default="", name="serverIPAddress")
+
+
+_entry = msgspec.json.Decoder(_HarEntry, strict=False).decode
 
 
 def captures_of_har(source: Source, unpacked: Unpacked, after: CapturePlace | None) -> Iterator[Item]:
@@ -94,10 +99,12 @@ def in_utf8(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _decode(data: bytes) -> _HarEntry:
-    if _SURROGATE.search(data):
-        # Browsers escape half characters of a text that is cut, which no UTF-8 has: msgspec refuses them.
-        data = json.dumps(json.loads(data), ensure_ascii=False).encode("utf-8", "replace")
-    return msgspec.json.decode(data, type=_HarEntry, strict=False)
+    try:
+        return _entry(data)
+    except msgspec.DecodeError:
+        # Browsers escape half characters of a text that is cut, which no UTF-8 has, and programs write NaN.
+        loose = json.loads(data, parse_constant=lambda _: None)
+        return _entry(json.dumps(loose, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def _capture(entry: _HarEntry, place: CapturePlace, folder: Path | None) -> Item:
@@ -109,9 +116,11 @@ def _capture(entry: _HarEntry, place: CapturePlace, folder: Path | None) -> Item
     if scheme_of(url) not in SCHEMES or not 100 <= status <= 999:
         is_other = scheme_of(url) not in SCHEMES and response.status
         return Skipped(place, f"entry {scheme_of(url)[:20]}" if is_other else "entry without a reply", url)
-    date = date_of(entry.started_date_time)
+    named = _named(response)
+    said = str(entry.started_date_time)
+    date = date_of(said) or next((http_date(value) for name, value in named if name.lower() == "date"), None)
     if date is None:
-        raise ValueError(f"has no valid date ({entry.started_date_time[:40]!r})")
+        raise ValueError(f"has no valid date ({said[:40]!r})")
     is_text = content.encoding != "base64"
     is_there = content.text is not None or (content.size or 0) <= 0
     try:
@@ -126,10 +135,10 @@ def _capture(entry: _HarEntry, place: CapturePlace, folder: Path | None) -> Item
     return Capture(
         place=place,
         kind="response",
-        url=url,
+        url=address_of(url),
         fetched_at=date,
         status=status,
-        headers=_headers(response, is_text=is_text and bool(text), is_gzip=body.startswith(GZIP)),
+        headers=_headers(named, response, is_text=is_text and bool(text), is_gzip=body.startswith(GZIP)),
         body=body,
         reason=response.status_text or "",
         http_version=(response.http_version or "1.1").lower().removeprefix("http/").removeprefix("h"),
@@ -139,20 +148,28 @@ def _capture(entry: _HarEntry, place: CapturePlace, folder: Path | None) -> Item
     )
 
 
-def _headers(response: _HarResponse, *, is_text: bool, is_gzip: bool) -> tuple[tuple[str, str], ...]:
+def _named(response: _HarResponse) -> Named:
+    """Return names and values, which programs write as numbers, too."""
+    return [
+        (one.name, "" if one.value is None else str(one.value))
+        for one in response.headers or []
+        if isinstance(one.name, str) and not isinstance(one.value, list | dict)
+    ]
+
+
+def _headers(named: Named, response: _HarResponse, *, is_text: bool, is_gzip: bool) -> tuple[tuple[str, str], ...]:
     """Return the headers, without those of HTTP/2 itself. The content is decoded, text even of its charset."""
-    headers: list[tuple[str, str]] = []
-    named = response.headers or []
-    names = {header.name.lower() for header in named}
-    for header in named:
-        name = header.name.lower()
-        for value in (header.value or "").split("\n"):  # Browsers join Set-Cookie by line breaks.
+    headers: Named = []
+    names = {written.lower() for written, _ in named}
+    for written, values in named:
+        name = written.lower()
+        for value in values.split("\n"):  # Browsers join Set-Cookie by line breaks.
             if name in _CODED and not (name == _CODED[0] and is_gzip):
-                headers.append((f"X-Archive-Orig-{header.name}", value))
+                headers.append((f"X-Archive-Orig-{written}", value))
             elif name == "content-type":
-                headers.append((header.name, value.partition(";")[0] + "; charset=utf-8" if is_text else value))
+                headers.append((written, value.partition(";")[0] + "; charset=utf-8" if is_text else value))
             elif name and name[0] != ":":
-                headers.append((header.name, value.strip()))
+                headers.append((written, value.strip()))
     if "content-type" not in names and response.content is not None and response.content.mime_type:
         headers.append(("Content-Type", response.content.mime_type))
     if "location" not in names and response.redirect_url:

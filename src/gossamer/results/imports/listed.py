@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from gossamer.results.imports.capture import Room, Source
+from gossamer.results.imports.content import address_of
 from gossamer.results.imports.files import open_place
 from gossamer.results.imports.texts import PageTexts
 from gossamer.stages.archive.packages import nested_packages, open_package
@@ -19,8 +20,10 @@ PAGES_MAX = 100_000
 TITLE_CHARACTERS_MAX = 400
 BYTES_MAX = 256 << 20
 LINE_BYTES_MAX = 8 << 20
-_LISTS = (("pages/pages.jsonl", 0), ("pages/extraPages.jsonl", None))
-"""With the depth of pages of which a list says none: the first one has those that a person chose."""
+_LISTS = (("/pages/pages.jsonl", 0), ("/pages/extraPages.jsonl", None))
+"""In the package or a folder of it, with the depth of pages of which a list says none: the first one has those that a
+person chose.
+"""
 
 
 class _Line(msgspec.Struct):
@@ -55,15 +58,15 @@ def listed_pages(source: Source, room: Room, texts: PageTexts) -> dict[str, List
                     if line.url and line.text:
                         texts.add(source, line.url, line.text)
                     if line.url and page != ListedPage() and len(found) < PAGES_MAX:
-                        found.setdefault(line.url.partition("#")[0], page)
+                        found.setdefault(address_of(line.url), page)
     return found
 
 
 def _listed_lines(package: zipfile.ZipFile) -> Iterator[tuple[_Line, int | None]]:
     for name, default in _LISTS:
         # Where a list is missing, damaged or encrypted, the archives count.
-        with suppress(KeyError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):
-            for line in _lines(package, name):
+        with suppress(StopIteration, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):
+            for line in _lines(package, next(one for one in package.namelist() if f"/{one}".endswith(name))):
                 depth = 0 if line.seed else default if line.depth is None else line.depth
                 yield line, None if depth is not None and depth < 0 else depth
 

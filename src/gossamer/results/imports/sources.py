@@ -24,7 +24,7 @@ from gossamer.results.imports.har import in_utf8
 from gossamer.stages.archive.foreign import ARC_LINE_BYTES_MAX, arc_fields
 from gossamer.stages.archive.options import ArchiveOptions
 from gossamer.stages.archive.packages import open_package, packed_files
-from gossamer.stages.archive.unpack import MARK, READ_BYTES, BrokenMemberError, Packing, Unpacked, packing_of
+from gossamer.stages.archive.unpack import GZIP, MARK, READ_BYTES, BrokenMemberError, Packing, Unpacked, packing_of
 from gossamer.world.inputs import part_of
 
 LIST_BYTES_MAX = 64 << 20
@@ -32,8 +32,10 @@ UNKNOWN = "is no WARC, ARC, WACZ or HAR file"
 PACKED = "is packed in another way than gzip or Zstandard; unpack it, and import what it holds"
 HTTRACK = "is a cache of HTTrack; `httrack2warc` makes a WARC file of the folder above it"
 FIDDLER = "is a session of Fiddler; export it as HTTPArchive (HAR), and import that"
-ZIP = "holds no archive (archive/…), as a WACZ file does; if it holds other archives, unpack it and import the folder"
+ZIP = "holds no archive (archive/… or ….warc.gz); if it holds other archives, unpack it and import the folder"
+TWICE = "is packed twice; unpack it once, and import that"
 NO_STORE = "is no address of a store (s3://, gs://, az://); download it, and import the file"
+UNUSUAL = "is encrypted, damaged, or packed in an unusual way; unpack the package, and import what it holds"
 PAGE = "is a page, not an archive; download the archive again, or make one of saved pages with `warcit`"
 POINTER = "is a pointer of Git LFS; bring the archive with `git lfs pull`"
 _FAULTS = {
@@ -41,6 +43,7 @@ _FAULTS = {
     re.compile(rb" ?CDX |!meta |[^ \n]{1,9000} [0-9]{14} "): "is an index (CDX); import the archives that it names",
     re.compile(rb"<!doctype html|<html|<!-- saved|<\?xml|mime-version:|from: <saved by ", re.IGNORECASE): PAGE,
     re.compile(rb"version https://git-lfs"): POINTER,
+    re.compile(GZIP): TWICE,
     re.compile(rb'\{[^\n]{0,9000}"header_fields": ?\{'): "describes a megawarc; import its .megawarc.warc.gz",
     re.compile(rb'\xac\xed\0\x05|\[\{"status":|[0-9]{1,12}:[0-9]{1,3}:[a-z_]{1,40};'): (
         "is a session of a proxy (Charles, mitmproxy); export it as HAR, and import that"
@@ -201,7 +204,7 @@ def _recognize(file: BinaryIO, source: Source) -> Source:
     if begin.startswith(b"{") and b'"log"' in begin:
         return replace(source, form="har", packing=packing)
     fault = next((fault for begins, fault in _FAULTS.items() if begins.match(begin)), UNKNOWN)
-    if begin and by_name is not None and fault not in (PAGE, POINTER):
+    if begin and by_name is not None and fault not in (PAGE, POINTER, TWICE):
         packed: dict[str, Packing] = {"": "", ".gz": "gzip", ".zst": "zstd"}
         return replace(source, form="arc" if by_name[1] == "arc" else "warc", packing=packed[by_name[2] or ""])
     return replace(source, fault=fault if begin else "is empty")
@@ -222,7 +225,7 @@ def _members(file: BinaryIO, source: Source) -> list[Source]:
                     begin = io.BytesIO(member.read(ARC_LINE_BYTES_MAX))
                 found.append(replace(_recognize(begin, replace(one, length=len(begin.getbuffer()))), length=-1))
             else:
-                found.append(replace(one, fault="is encrypted, damaged, or packed in an unusual way"))
+                found.append(replace(one, fault=UNUSUAL))
         names = package.namelist()
     is_cache = any(name.startswith(("http://", "https://")) for name in names)
     return found or [

@@ -4,6 +4,7 @@ from xxhash import xxh3_64_intdigest
 
 from gossamer.engine.examine import Examined
 from gossamer.results.imports.capture import Item, Skipped, Source
+from gossamer.results.imports.content import address_of
 from gossamer.stages.process.links import cut
 from gossamer.stages.process.scripted import TEXT_FEW_BYTES, text_bytes
 from gossamer.stages.process.text import DOCUMENT
@@ -69,4 +70,4 @@ def complete(examined: Examined, media_type: str, text: str) -> None:
 def _key(source: Source, url: str) -> int:
     """Return the key of a page in the package, or the folder, of an archive."""
     place = source.place if source.is_packaged else source.place.rpartition("/")[0]
-    return xxh3_64_intdigest(f"{place} {url.partition('#')[0]}".encode("utf-8", "replace"))
+    return xxh3_64_intdigest(f"{place} {address_of(url)}".encode("utf-8", "replace"))

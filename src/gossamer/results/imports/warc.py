@@ -10,7 +10,7 @@ from gossamer.model.links import EMBED, LINK_TYPES, OUTLINK
 from gossamer.model.pages import Original
 from gossamer.model.visits import http_date
 from gossamer.results.imports.capture import LINK_TYPE, Capture, CapturePlace, Item, Refused, Room, Skipped, Source
-from gossamer.results.imports.content import begins_reply, date_of, keep, take_head
+from gossamer.results.imports.content import address_of, begins_reply, date_of, keep, take_head
 from gossamer.results.imports.texts import PREFIXES
 from gossamer.stages.archive.chunks import Dechunked, is_chunked
 from gossamer.stages.archive.foreign import CAPTURES, Block, Fault, ForeignRecord, RecordStream, UnreadableError
@@ -84,7 +84,7 @@ class _ContentReader:
             return record.block.take_all(HEAD_BYTES_MAX)
         if kind not in CAPTURES or scheme_of(url) not in SCHEMES:
             return b""
-        about: dict[str, Any] = {"kind": kind, "url": url}
+        about: dict[str, Any] = {"kind": kind, "url": address_of(url)}
         date = date_of(fields.get("warc-date", ""))
         is_bare = not fields.get("content-type", "application/http").startswith("application/http") and not (
             begins_reply(record.block)
@@ -178,6 +178,7 @@ class _Grouping:
             return
         if kind in _BESIDE:
             self._beside |= _request(content) if kind == "request" else _metadata(content)
+            url = address_of(url)
         elif kind in CAPTURES:
             kind = f"{kind} {scheme_of(url)[:20]}".rstrip()
         text = content if kind == "resource urn" else b""
@@ -213,7 +214,7 @@ def scheme_of(url: str) -> str:
 
 def _original(fields: dict[str, str]) -> Original:
     return Original(
-        fields.get("warc-refers-to-target-uri", "").strip("<> "),
+        address_of(fields.get("warc-refers-to-target-uri", "").strip("<> ")),
         date_of(fields.get("warc-refers-to-date", "")) or 0.0,
         fields.get("warc-refers-to", "").strip("<> "),
     )
@@ -243,7 +244,7 @@ def _metadata(content: bytes) -> dict[str, Any]:
         elif name == "status" and 100 <= number <= 999:
             found["status"] = number
         elif name == "via" and scheme_of(value) in SCHEMES:
-            found["via"] = value
+            found["via"] = address_of(value)
         elif name == "linkType" and value in (*LINK_TYPES, OUTLINK):
             found["link_type"] = value
         elif name == "hopsFromSeed" and len(value) <= _HOPS_MAX:

@@ -10,6 +10,8 @@ from typing import BinaryIO, NamedTuple
 from gossamer.world.inputs import part_of
 
 ARCHIVES = "archive/"
+SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz")
+"""Of archives in other folders, as in a ZIP of a package's folder, or of archives alone."""
 DIRECTORY_BYTES_MAX = 64 << 20
 """Bytes of the directory of a package: 10⁵ names and more."""
 LINK_SUFFIX = ".wacz"
@@ -42,14 +44,15 @@ def open_package(file: BinaryIO) -> zipfile.ZipFile:
 
 
 def packed_files(package: zipfile.ZipFile, file: BinaryIO) -> list[PackedFile]:
-    """Return the archives of the package in `file`, unpacking nothing: the files in `archive/`, and those of packages
-    that it stores, as Browsertrix packs a collection (profile `multi-wacz-package`). Raises BadZipFile: they overlap.
+    """Return the archives of the package in `file`, unpacking nothing: the files in `archive/`, those named like one,
+    and those of packages that it stores, as Browsertrix packs a collection (profile `multi-wacz-package`). Raises
+    BadZipFile: they overlap.
     """
-    found = _locate(package, file, lambda name: name.startswith(ARCHIVES))
+    found = _locate(package, file, _is_archive)
     for nested in nested_packages(package, file):
         try:
             with open_package(part := part_of(file, nested.begin, nested.length)) as inner:
-                within = _locate(inner, part, lambda name: name.startswith(ARCHIVES))
+                within = _locate(inner, part, _is_archive)
         except (zipfile.BadZipFile, ValueError, OSError):
             found.append(nested._replace(begin=-1, is_deflated=False))
             continue
@@ -57,6 +60,11 @@ def packed_files(package: zipfile.ZipFile, file: BinaryIO) -> list[PackedFile]:
             begin = nested.begin + one.begin if one.begin >= 0 else -1
             found.append(PackedFile(f"{nested.name}/{one.name}", begin, one.length, is_deflated=False))
     return found
+
+
+def _is_archive(name: str) -> bool:
+    """Return whether a file is an archive; macOS adds others of the same names."""
+    return name.startswith(ARCHIVES) or (name.lower().endswith(SUFFIXES) and not name.startswith("__MACOSX/"))
 
 
 def nested_packages(package: zipfile.ZipFile, file: BinaryIO) -> list[PackedFile]:
