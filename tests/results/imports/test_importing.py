@@ -142,9 +142,12 @@ def test_forget_refuses_linked_archives_and_forgets_copies(warc: Path, tmp_path:
     copied = tmp_path / "copied"
     do_import(copied, warc, "--copy")
     assert run("forget", str(copied), f"{HOST}/p2")[0] == 0
-    assert b"The river of page 2" not in b"".join(
-        path.read_bytes() for path in copied.rglob("*") if path.is_file() and not path.is_symlink()
-    )
+    status, out, _ = run("forget", str(copied), f"{HOST}/p0")  # The seed.
+    assert (status, "not the crawl's" in out) == (0, False)
+    files = [path for path in copied.rglob("*") if path.is_file() and path.name != "forgotten.jsonl"]
+    left = b"".join(path.read_bytes() for path in files)
+    assert b"The river of page 2" not in left
+    assert f"{HOST}/p0".encode() not in left
     assert run("verify", str(copied), "--deep")[0] == 0
 
 
@@ -184,6 +187,9 @@ def test_given_seeds_and_scope_leave_out_other_hosts(warc: Path, tmp_path: Path)
     assert "scope 1" in out
     # The pages of the archive that are missing, and the seed.
     assert "Not in the archives: 8 URLs" in out
+    # The archive itself names the seed: its first page.
+    out = do_import(tmp_path / "unnamed", warc, "--scope", "host")
+    assert len(rows(tmp_path / "unnamed", "url")) == PAGES + 2
 
 
 def test_what_gossamer_writes_gives_the_same_tables(warc: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import msgspec
 from xxhash import xxh3_64_digest
 
 from gossamer.config import Config
+from gossamer.engine.counters import Totals
 from gossamer.engine.history import page_key, read_page_record, write_page_record
 from gossamer.engine.pending_scope import PendingLink, count_pending
 from gossamer.features.logins.sessions import BOUNCE, cookies_without
@@ -68,7 +69,7 @@ class Keys:
                 self._relieve()
         self._delete_queued()
         parts = (self._delete_content, self._delete_visits, self._delete_scope, self._delete_held, self._delete_robots)
-        for one in (*parts, self._delete_rest):
+        for one in (*parts, self._delete_rest, self._delete_named):
             one()
             self._epochs.close_at_once()
         for key in sorted(self._gone):
@@ -248,6 +249,18 @@ class Keys:
                 continue
             if self._pages.has(address):
                 self._epochs.delete("meta", key)
+
+    def _delete_named(self) -> None:
+        """Remove addresses from the totals: seeds, links that filters rejected, pages at which modules failed."""
+        totals = load(self._store, schema.TOTALS, Totals)
+        has = self._pages.has
+        totals.seeds.first = [url for url in totals.seeds.first if not has(url)]
+        totals.rejected = {name: url for name, url in totals.rejected.items() if not has(url)}
+        for module in totals.modules.values():
+            if has(module.url):
+                module.url = ""
+                module.error = ""
+        self._epochs.put("meta", schema.TOTALS, _encode(totals))
 
     def _delete_rest(self) -> None:
         """Delete sitemaps, feeds, subscriptions, listed requests, cookies and traps of hosts without pages."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from gossamer.assembly.home import IMPORTS
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.model.extras import require
@@ -177,7 +178,7 @@ EXPORTS: Final = frozenset((".parquet", ".jsonl", ".csv", ".cdxj", ".wacz"))
 """Extensions of files of exports."""
 IN_FOLDERS: Final = EXPORTS | {".md", ".pfl", ".ndjson", ".html"}
 """Extensions of files in the folders that exports make."""
-_OWN: Final = frozenset(("warc", "state", "logs", "search", "checkpoints", INDEX, "crawl.toml", FORGOTTEN))
+_OWN: Final = frozenset(("warc", "state", "logs", "search", "checkpoints", INDEX, IMPORTS, "crawl.toml", FORGOTTEN))
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}+://[^\s\"'<>\\]+")
 _NEW = "search.forgetting"
 _READY = "ready.json"

@@ -241,11 +241,11 @@ class Captures:
             self._foreseen = []
 
     def why_left_out(self, capture: Capture, url: Url) -> str:
-        """Return the filter that rejects a capture; empty if none does."""
+        """Return the filter that rejects a capture; empty if none does. Without seeds, there is no scope yet."""
         if url.text.partition("?")[0].endswith(ROBOTS):
             return ""
         reason = self._stages.chain.explain(Link(url, LINK_TYPE, 0))
-        return "" if reason == "scope" and not self._judges_scope else reason
+        return "" if reason == "scope" and not (self._judges_scope and self.seeds) else reason
 
     def examine(self, capture: Capture) -> Examined | None:
         """Return what a page says, before it is concluded; None if that is done only then."""

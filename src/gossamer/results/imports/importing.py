@@ -318,6 +318,9 @@ class Importer:
         while pipeline.discovery.links_held and pipeline.take_back(idle=True):
             await self._shard.ring.loop.commit_if_large()
         self._add_seeds(list(self._captures.seeds.values()), SEED_ARGUMENT)
+        for _, progress in self._work:
+            progress.seeds = []  # The crawl has them: `forget` removes them there.
+            self._progresses.changed.add(progress.number)
         self._table.is_done = True
         await self._committer.commit()
         imported.write_table(self._directory, self._table)
