@@ -49,11 +49,17 @@ def location_of(values: Iterable[str]) -> str:
     """
     location = next((value for one in values if (value := one.strip("\t\n\f\r "))), "")
     try:
-        return location.encode("latin-1").decode()
-    except UnicodeDecodeError:
-        return _NOT_ASCII.sub(lambda run: quote(run[0].encode("latin-1")), location)
+        return decode_address(location.encode("latin-1"))
     except UnicodeEncodeError:
         return location  # A protocol module has decoded it.
+
+
+def decode_address(data: bytes) -> str:
+    """Return text with addresses in it, as it was sent: UTF-8, or with each byte beyond ASCII percent-encoded."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return _NOT_ASCII.sub(lambda run: quote(run[0].encode("latin-1")), data.decode("latin-1"))
 
 
 def absolute(text: str) -> str | None:

@@ -31,11 +31,6 @@ _ATTACHED = re.compile(r"[0-9a-f]{40}\.[a-z0-9]{1,20}")
 _CODED = ("content-encoding", "transfer-encoding", "content-length")
 
 
-class _HarHeader(msgspec.Struct):
-    name: Any = ""
-    value: Any = ""
-
-
 class _HarContent(msgspec.Struct, rename="camel"):
     size: float | None = 0
     mime_type: str | None = ""
@@ -54,7 +49,7 @@ class _HarResponse(msgspec.Struct, rename="camel"):
     status: int = 0
     status_text: str | None = ""
     http_version: str | None = ""
-    headers: list[_HarHeader] | None = None
+    headers: list[dict[str, Any]] | None = None
     redirect_url: str | None = msgspec.field(default="", name="redirectURL")
     content: _HarContent | None = None
 
@@ -150,10 +145,11 @@ def _capture(entry: _HarEntry, place: CapturePlace, folder: Path | None) -> Item
 
 def _named(response: _HarResponse) -> Named:
     """Return names and values, which programs write as numbers, too."""
+    pairs = ((one.get("name"), one.get("value")) for one in response.headers or [])
     return [
-        (one.name, "" if one.value is None else str(one.value))
-        for one in response.headers or []
-        if isinstance(one.name, str) and not isinstance(one.value, list | dict)
+        (name, "" if value is None else str(value))
+        for name, value in pairs
+        if isinstance(name, str) and not isinstance(value, list | dict)
     ]
 
 

@@ -113,7 +113,7 @@ def _places(name: str, store: ArchiveOptions) -> dict[str, int]:
     place = _absolute(name)
     if "://" in place:
         if not place.startswith(_STORES):
-            raise ConfigError(f"{name} is no address of a store; write s3://BUCKET/PATH, gs://, az:// or file:///PATH")
+            raise ConfigError(f"{name} {NO_STORE}")
         parent = place[: place.index("*")].rpartition("/")[0] if "*" in place else place
         try:
             places = sizes_at(parent, store)

@@ -1,6 +1,6 @@
 """Foreign: the records of WARC and ARC files of any crawler, past those that are damaged."""
 
-import codecs
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -9,6 +9,7 @@ import msgspec
 
 from gossamer.stages.archive.members import HEAD_BYTES_MAX, is_length
 from gossamer.stages.archive.unpack import MARK, PIECE_BYTES, BrokenMemberError, Unpacked, packing_of
+from gossamer.url.join import decode_address
 
 CAPTURES = frozenset(("response", "resource", "revisit"))
 """Types of the records of pages."""
@@ -22,16 +23,6 @@ _DATE_DIGITS = range(12, 19)
 LIES = "has another length than its head says"
 ARC_LINE_BYTES_MAX = 20_000
 BLANKS_AT_ONCE = 4_096
-PERCENT = "gossamer.percent"
-"""Decodes bytes that are no UTF-8 as a browser sends them in an address (WHATWG URL, percent-encode)."""
-
-
-def _escape(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeDecodeError), "it decodes alone"
-    return "".join(f"%{byte:02X}" for byte in error.object[error.start : error.end]), error.end
-
-
-codecs.register_error(PERCENT, _escape)
 
 
 class UnreadableError(Exception):
@@ -207,9 +198,9 @@ class RecordStream:
 
     def _skip_blanks(self) -> bool:
         """Skip line breaks, and a byte order mark before them; return whether the member goes on behind them."""
-        while (begin := self._unpacked.peek(1)) in (b"\r", b"\n", codecs.BOM_UTF8[:1]):
+        while (begin := self._unpacked.peek(1)) in (b"\r", b"\n", BOM_UTF8[:1]):
             data = self._unpacked.peek(BLANKS_AT_ONCE)
-            rest = data.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
+            rest = data.removeprefix(BOM_UTF8).lstrip(b"\r\n")
             if len(rest) == len(data):
                 break
             self._unpacked.take(len(data) - len(rest))
@@ -243,7 +234,7 @@ class RecordStream:
             raise BrokenRecordError("has a head that is cut")
         fields: dict[str, str] = {}
         last = ""
-        version, *lines = unpacked.take(length).decode("utf-8", PERCENT).split("\n")
+        version, *lines = decode_address(unpacked.take(length)).split("\n")
         self.is_standard = version.startswith("WARC/1.")
         for line in lines:
             name, colon, value = line.partition(":")
@@ -288,7 +279,7 @@ def arc_fields(line: bytes) -> dict[str, str] | None:
     Address, IP, date, type and length (version 1), with result, checksum and others before the length (version 2).
     Addresses and types may hold spaces.
     """
-    words = line.decode("utf-8", PERCENT).strip("\r\n").split(" ")
+    words = decode_address(line).strip("\r\n").split(" ")
     at = next((at for at in range(2, len(words)) if len(words[at]) in _DATE_DIGITS and words[at].isdigit()), 0)
     if not at or at + 1 >= len(words) or ":" not in words[0]:
         return None
