@@ -201,15 +201,10 @@ class StretchReader(NamedTuple):
             if not isinstance(item, Refused):
                 offset = item.place.offset
                 behind = offset - stretch.until[0] if stretch.until is not None else -1
-                if (
-                    last is not None
-                    and behind >= 0
-                    and offset > last.place.offset
-                    and (
-                        item.url != last.url or behind > RANGE_BYTES  # At worst, all is read twice.
-                    )
-                ):
-                    return StretchAnswer(items, True, next=offset)
+                if last is not None and offset > last.place.offset and behind >= 0:
+                    is_other = item.url != last.url or behind > RANGE_BYTES  # At worst, all is read twice.
+                    if is_other:
+                        return StretchAnswer(items, True, next=offset)
                 last = item
             items.append(ReadItem(replace(item, headers=()) if isinstance(item, Capture) else item))
         return StretchAnswer(items, True)

@@ -20,7 +20,6 @@ from gossamer.results.imports.warc import SCHEMES, scheme_of
 from gossamer.stages.archive.unpack import GZIP, BrokenMemberError, Unpacked
 from gossamer.world.inputs import read_input
 
-Named = list[tuple[str, str]]
 ENTRY_BYTES_MAX = 64 << 20
 _ENTRIES = re.compile(rb'"entries"[ \t\r\n]{0,99}:[ \t\r\n]{0,99}\[')
 _OVERLAP_BYTES = 256
@@ -111,11 +110,6 @@ def _capture(entry: _HarEntry, place: CapturePlace, folder: Path | None) -> Item
     if scheme_of(url) not in SCHEMES or not 100 <= status <= 999:
         is_other = scheme_of(url) not in SCHEMES and response.status
         return Skipped(place, f"entry {scheme_of(url)[:20]}" if is_other else "entry without a reply", url)
-    named = _named(response)
-    said = str(entry.started_date_time)
-    date = date_of(said) or next((http_date(value) for name, value in named if name.lower() == "date"), None)
-    if date is None:
-        raise ValueError(f"has no valid date ({said[:40]!r})")
     is_text = content.encoding != "base64"
     is_there = content.text is not None or (content.size or 0) <= 0
     try:
@@ -127,13 +121,18 @@ def _capture(entry: _HarEntry, place: CapturePlace, folder: Path | None) -> Item
         with suppress(OSError):
             body = read_input(folder / str(content.file), ENTRY_BYTES_MAX)
             is_there = True
+    headers = _headers(response, is_text=is_text and bool(text), is_gzip=body.startswith(GZIP))
+    said = str(entry.started_date_time)
+    date = date_of(said) or next((http_date(value) for name, value in headers if name.lower() == "date"), None)
+    if date is None:
+        raise ValueError(f"has no valid date ({said[:40]!r})")
     return Capture(
         place=place,
         kind="response",
         url=address_of(url),
         fetched_at=date,
         status=status,
-        headers=_headers(named, response, is_text=is_text and bool(text), is_gzip=body.startswith(GZIP)),
+        headers=headers,
         body=body,
         reason=response.status_text or "",
         http_version=(response.http_version or "1.1").lower().removeprefix("http/").removeprefix("h"),
@@ -143,23 +142,19 @@ def _capture(entry: _HarEntry, place: CapturePlace, folder: Path | None) -> Item
     )
 
 
-def _named(response: _HarResponse) -> Named:
-    """Return names and values, which programs write as numbers, too."""
-    pairs = ((one.get("name"), one.get("value")) for one in response.headers or [])
-    return [
-        (name, "" if value is None else str(value))
-        for name, value in pairs
-        if isinstance(name, str) and not isinstance(value, list | dict)
-    ]
-
-
-def _headers(named: Named, response: _HarResponse, *, is_text: bool, is_gzip: bool) -> tuple[tuple[str, str], ...]:
+def _headers(response: _HarResponse, *, is_text: bool, is_gzip: bool) -> tuple[tuple[str, str], ...]:
     """Return the headers, without those of HTTP/2 itself. The content is decoded, text even of its charset."""
-    headers: Named = []
-    names = {written.lower() for written, _ in named}
-    for written, values in named:
+    headers: list[tuple[str, str]] = []
+    names = set()
+    for header in response.headers or []:
+        written = header.get("name")
+        values = header.get("value")
+        if not isinstance(written, str) or isinstance(values, list | dict):
+            continue
         name = written.lower()
-        for value in values.split("\n"):  # Browsers join Set-Cookie by line breaks.
+        names.add(name)
+        # Programs write numbers, too. Browsers join Set-Cookie by line breaks.
+        for value in ("" if values is None else str(values)).split("\n"):
             if name in _CODED and not (name == _CODED[0] and is_gzip):
                 headers.append((f"X-Archive-Orig-{written}", value))
             elif name == "content-type":
