@@ -303,8 +303,8 @@ class _Conversion:
         """Return the number or truth that a text names, where one is expected; anything else as it is."""
         if self._with_units and hint in (int, float):
             number = read_quantity(given, key.unit) if isinstance(given, str) else given
-            if hint is int and isinstance(number, float) and number.is_integer():
-                return int(number)
+            if hint is int and isinstance(number, float):  # 1.000 is a thousand in half of the world.
+                return int(number) if number.is_integer() and not str(given).endswith(".000") else given
             return given if number is None else number
         if self._from_texts and hint in (bool, int, float) and isinstance(given, str):
             with suppress(msgspec.ValidationError):

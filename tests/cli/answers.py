@@ -398,7 +398,7 @@ ANSWERS = [
     ),
     (
         ["check", "."],
-        "the seed '.' has no scheme; a path cannot be crawled: give an address such as https://example.org/",
+        "'.' is a directory, not a URL; serve its folder, as with python -m http.server, and give that address",
     ),
     (["crawl", "urls.txt"], "the seed 'urls.txt' has no scheme; to read seeds from a file, write --seeds urls.txt"),
     (["parse", "x"], "no command 'parse'; did you mean shell? gossamer --help lists them"),
@@ -903,5 +903,284 @@ ANSWERS = [
             "no option --limit-rate for gossamer crawl; there is no limit on bytes a second; --concurrency "
             "and --delay slow a crawl down; gossamer crawl --help lists them"
         ),
+    ),
+    # Of curl, wget, lychee, muffet, linkchecker and shells; copied from texts.
+    (
+        ["crawl", "http://127.0.0.1:9/{a,b}", "--allow-private"],
+        (
+            "the seed 'http://127.0.0.1:9/{a,b}' is one address, and {a,b} stands for several in curl and "
+            "shells: give each of them, or write %7Ba%2Cb%7D for a literal one"
+        ),
+    ),
+    (
+        ["crawl", "http://127.0.0.1:9/?page=[1-10]", "--allow-private"],
+        (
+            "the seed 'http://127.0.0.1:9/?page=[1-10]' is one address, and [1-10] stands for several in curl"
+            " and shells: give each of them, or write %5B1-10%5D for a literal one"
+        ),
+    ),
+    (
+        ["crawl", "http://127.0.0.1:9/{1..10}.html", "--allow-private"],
+        (
+            "the seed 'http://127.0.0.1:9/{1..10}.html' is one address, and {1..10} stands for several in "
+            "curl and shells: give each of them, or write %7B1..10%7D for a literal one"
+        ),
+    ),
+    (
+        ["crawl", "http://127.0.0.1:9/*", "--allow-private"],
+        (
+            "the seed 'http://127.0.0.1:9/*' is one address, and the pages that it links to are found: leave "
+            "the * out, or write %2A for a literal one"
+        ),
+    ),
+    (
+        ["check", "README.md"],
+        (
+            "the seed 'README.md' has no scheme; there is no such file; for a page give its whole address, "
+            "and for a host https://readme.md/"
+        ),
+    ),
+    (
+        ["check", "sitemap.xml"],
+        (
+            "the seed 'sitemap.xml' has no scheme; there is no such file; for a page give its whole address, "
+            "and for a host https://sitemap.xml/"
+        ),
+    ),
+    (
+        ["check", "docs.rs"],
+        (
+            "the seed 'docs.rs' has no scheme; there is no such file; for a page give its whole address, and "
+            "for a host https://docs.rs/"
+        ),
+    ),
+    (
+        ["check", "several"],
+        ("'several' is a directory, not a URL; serve its folder, as with python -m http.server, and give that address"),
+    ),
+    (
+        ["crawl", "http://127.0.0.1:9/a,", "--allow-private"],
+        (
+            "the seed 'http://127.0.0.1:9/a,' is one address, and , at its end is often of the text around "
+            "it: leave it out, or write %2C for a literal one"
+        ),
+    ),
+    (
+        ["crawl", "http://127.0.0.1:9/a).", "--allow-private"],
+        (
+            "the seed 'http://127.0.0.1:9/a).' is one address, and ) at its end is often of the text around "
+            "it: leave it out, or write %29 for a literal one"
+        ),
+    ),
+    (
+        ["crawl", "http://127.0.0.1:9/?a=1&amp;b=2", "--allow-private"],
+        (
+            "the seed 'http://127.0.0.1:9/?a=1&amp;b=2' is one address, and &amp; is an & in the source of a "
+            "page: write that, or write %26amp%3B for a literal one"
+        ),
+    ),
+    (
+        ["crawl", "[site](http://127.0.0.1:9/)"],
+        "the seed '[site](http://127.0.0.1:9/)' has no scheme; did you mean http://127.0.0.1:9/ ?",
+    ),
+    (
+        ["crawl", "view-source:http://127.0.0.1:9/"],
+        ("the seed 'view-source:http://127.0.0.1:9/' has the scheme 'view-source'; did you mean http://127.0.0.1:9/ ?"),
+    ),
+    (
+        ["crawl", "hxxp://127.0.0.1:9/"],
+        "the seed 'hxxp://127.0.0.1:9/' has the scheme 'hxxp'; did you mean http://127.0.0.1:9/ ?",
+    ),
+    (
+        ["crawl", "http%3A%2F%2F127.0.0.1%3A9%2F"],
+        "the seed 'http%3A%2F%2F127.0.0.1%3A9%2F' has no scheme; did you mean http://127.0.0.1:9/ ?",
+    ),
+    (
+        ["crawl", "$URL"],
+        (
+            "the seed '$URL' has no scheme; this is for a shell, and was not read by one: leave it out, or "
+            "write it without quotation marks"
+        ),
+    ),
+    (
+        ["crawl", "me@example.org"],
+        ("the seed 'me@example.org' has no scheme; an address of e-mail says who you are: --contact me@example.org"),
+    ),
+    (
+        ["crawl", "C:/site/index.html"],
+        (
+            "the seed 'C:/site/index.html' has no scheme; a path cannot be crawled: give an address such as "
+            "https://example.org/"
+        ),
+    ),
+    (
+        ["crawl", "quotes"],
+        (
+            "the seed 'quotes' has no scheme; give an address such as https://example.org/, and for a host of"
+            " your network https://quotes/"
+        ),
+    ),
+    (
+        ["crawl", "docs/"],
+        (
+            "the seed 'docs/' has no scheme; give an address such as https://example.org/, and for a host of "
+            "your network https://docs/"
+        ),
+    ),
+    (
+        [*LOCAL, "--set", "limits.max_pages=3", "limits.max_bytes=9"],
+        (
+            "the seed 'limits.max_bytes=9' has no scheme; a key is set by --set, which takes one: --set "
+            "limits.max_bytes=9"
+        ),
+    ),
+    (
+        [*LOCAL, "--", "--max-pages", "3"],
+        "--max-pages stands behind --, where every word is an argument; write options before it",
+    ),
+    (
+        [*LOCAL, "--max-pages\xa03"],
+        "'--max-pages\\xa03' has a no-break space, as texts of the web do; type a space in its place",
+    ),
+    ([*LOCAL, "--max-pages", "1.000"], '--max-pages "1.000": expected a whole number'),
+    (
+        [*LOCAL, "-o", "-"],
+        "-o -: a crawl is more than one file; name a directory of this system with -o DIR, as in -o crawl",
+    ),
+    (
+        [*LOCAL, "-F", "a=b"],
+        (
+            "no option -F for gossamer crawl; forms are sent by [login.NAME] and by seeds.requests_file, as "
+            "-F of curl does; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        [*LOCAL, "-fsSL"],
+        (
+            "no option -f for gossamer crawl; a failed request is a row of the table pages; exit status 3 "
+            "says that no seed could be fetched; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        [*LOCAL, "-w", "2"],
+        (
+            "no option -w for gossamer crawl; -w of wget is --delay S here, that of curl gossamer fetch URL "
+            "--headers; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        [*LOCAL, "-b", "cookies.txt"],
+        (
+            "no option -b for gossamer crawl; --set 'request.https://HOST/={headers = {Cookie = \"env:NAME\"}}'"
+            " sends cookies, and --cookies FILE reads a file of them; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        [*LOCAL, "-K", "x"],
+        (
+            "no option -K for gossamer crawl; a file of TOML has options: gossamer crawl -c FILE; gossamer "
+            "mirror URL writes files as -K of wget does; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        [*LOCAL, "--no-cookies"],
+        (
+            "no option --no-cookies for gossamer crawl; cookies of servers are dropped unless --set "
+            "cookies.enabled=true; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        [*LOCAL, "--http2"],
+        ("no option --http2 for gossamer crawl; use --set fetch.http_versions=1.1; gossamer crawl --help lists them"),
+    ),
+    (
+        [*LOCAL, "--buffer-size", "8"],
+        (
+            "no option --buffer-size for gossamer crawl; buffers have their share of --memory; gossamer crawl"
+            " --help lists them"
+        ),
+    ),
+    (
+        [*LOCAL, "--dry-run"],
+        (
+            "no option --dry-run for gossamer crawl; a crawl with --max-pages 10 tries its settings, and "
+            "gossamer config show DIR prints them; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        [*LOCAL, "--bfs"],
+        (
+            "no option --bfs for gossamer crawl; --set frontier.priority=NAME chooses the order: "
+            "breadth_first, best_first, in_links; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        [*LOCAL, "--subdomains"],
+        (
+            "no option --subdomains for gossamer crawl; --scope domain visits subdomains too; gossamer crawl "
+            "--help lists them"
+        ),
+    ),
+    ([*LOCAL, "-V"], "no option -V for gossamer crawl; gossamer --version prints it; gossamer crawl --help lists them"),
+    (
+        [*LOCAL, "-*"],
+        (
+            "no option -* for gossamer crawl; filters are regular expressions: --include RE and --exclude RE;"
+            " gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        ["check", SEED, "--buffer-size", "8192"],
+        (
+            "no option --buffer-size for gossamer check; buffers have their share of --memory; gossamer check"
+            " --help lists them"
+        ),
+    ),
+    (
+        ["check", SEED, "--ro"],
+        (
+            "no option --ro for gossamer check; --max-depth 0 checks the pages of the seeds and their links "
+            "alone; gossamer check --help lists them"
+        ),
+    ),
+    (
+        ["check", SEED, "--filter-level", "3"],
+        (
+            "no option --filter-level for gossamer check; --fail-on SEVERITY says from which on the exit "
+            "status is 1; gossamer check --help lists them"
+        ),
+    ),
+    (
+        ["check", SEED, "--skip-external"],
+        (
+            "no option --skip-external for gossamer check; --set scope.outlinks=false leaves links to other "
+            "sites out; gossamer check --help lists them"
+        ),
+    ),
+    (
+        ["check", SEED, "--index-files", "index.html"],
+        (
+            "no option --index-files for gossamer check; a check reads over HTTP: serve files first, as with "
+            "python -m http.server; gossamer check --help lists them"
+        ),
+    ),
+    (
+        ["check", SEED, "--github-actions"],
+        (
+            'no option --github-actions for gossamer check; --markdown "$GITHUB_STEP_SUMMARY" and --sarif '
+            "FILE are for GitHub; gossamer check --help lists them"
+        ),
+    ),
+    (
+        ["check", SEED, "-X", "GET"],
+        (
+            "no option -X for gossamer check; a check requests whole pages, for their fragments; gossamer "
+            "check --help lists them"
+        ),
+    ),
+    (["ps"], "no command 'ps'; did you mean status? gossamer --help lists them"),
+    (
+        ["jq", "crawled"],
+        ("no command 'jq'; gossamer export DIR --to FORMAT -o PATH writes other formats; gossamer --help lists them"),
     ),
 ]

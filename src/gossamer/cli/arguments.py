@@ -75,6 +75,8 @@ def _require_values(param: Any, values: Iterable[Any], command: Any) -> None:
     for value in map(str, values):
         is_path = value.startswith("--") and param.metavar in ("PATH", "FILE", "DIR")
         if is_path or (value.startswith("-") and any(value in other.opts for other in command.params)):
+            if param.param_type_name == "argument":
+                raise ConfigError(f"{value} stands behind --, where every word is an argument; write options before it")
             option = " or ".join(param.opts)
             raise ConfigError(f"{option} has no value before {value}; write {param.opts[0]} {param.metavar or 'VALUE'}")
 
@@ -137,6 +139,8 @@ def check_words(words: Iterable[str]) -> None:
             raise ConfigError(
                 f"{word[:-1]!r} has a carriage return after it; save the script with the line ends of Unix (LF)"
             )
+        if "\u00a0" in word and word[:1] == "-":
+            raise ConfigError(f"{word!r} has a no-break space, as texts of the web do; type a space in its place")
         if dashed := _DASHED(word):
             dash = "-" if len(dashed[2]) == 1 else "--"
             raise ConfigError(f"{word} begins with a typographic dash; type {dash}{dashed[2]}")

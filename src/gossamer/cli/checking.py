@@ -38,7 +38,7 @@ SEEDS_SHOWN = 2
 FILES = frozenset((".json", ".jsonl", ".jl", ".csv", ".xml", ".parquet", ".warc", ".wacz", ".gz", ".zip", ".html"))
 """Endings of a file that is meant, and not the directory of a crawl."""
 
-_FOREIGN = re.compile(r"\$|[A-Za-z]:\\|\\\\|%\w+%")
+_FOREIGN = re.compile(r"-\Z|\$|[A-Za-z]:\\|\\\\|%\w+%")
 """Matches the beginning of a path that another system or a shell is to read."""
 
 Spool = Callable[[Path], None]
@@ -73,7 +73,8 @@ def check_request(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config
             how = f"gossamer check {word} lists its faults; -o DIR --since {word} makes another check, and compares"
         raise ConfigError(f"{directory} already holds a crawl: {how}")
     if foreign := _FOREIGN.match(str(directory)):
-        what = "a path of Windows" if foreign[0] != "$" else "$ is replaced by the shell only outside of single quotes"
+        whats = {"$": "$ is replaced by the shell only outside of single quotes", "-": "a crawl is more than one file"}
+        what = whats.get(foreign[0], "a path of Windows")
         raise ConfigError(f"-o {directory}: {what}; name a directory of this system with -o DIR, as in -o crawl")
     if directory.suffix.partition(":")[0] in FILES:
         how = "which gossamer export turns into files"

@@ -7,6 +7,7 @@ from contextlib import suppress
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
+from urllib.parse import quote
 
 from msgspec.structs import replace
 
@@ -21,6 +22,11 @@ from gossamer.world.inputs import read_input
 
 BULLETS = ("- ", "* ", "+ ")
 PAIRS = {"<": ">", '"': '"', "'": "'"}
+_PATTERN = re.compile(r"\{[\w./-]*+,[\w./,-]*+\}|\{\w++\.\.\w++\}|\[\w++-\w++(?::\d++)?\]|(?<=/)\*\Z").search
+"""Finds what curl or a shell makes several addresses of."""
+_COPIED = re.compile(r"&amp;|[,;\"'<>\u201c\u201d\u2026]\Z").search
+"""Finds what a text or the source of a page adds to an address."""
+_BRACKET = re.compile(r"[)\]](?=\.?\Z)").search
 _LINK = re.compile(r"\[[^\[\]]*+\]\([^()\s]++\)").fullmatch
 """A link in Markdown."""
 
@@ -149,22 +155,41 @@ def all_seeds(config: Config) -> Iterable[str]:
 
 
 def _argument_seed(text: str, schemes: Sequence[str]) -> str:
+    """Return a seed that a person typed. Files may hold addresses with patterns and commas, which servers have."""
     try:
-        return seed_url(text, schemes)
+        url = seed_url(text, schemes)
     except ConfigError as error:
-        if _is_file(text):
+        if what := _file_kind(text):
             how = f"if it lists seeds, write --seeds {text}"
-            if text.lower().endswith((".html", ".htm", ".xhtml")):
+            if what == "directory" or text.lower().endswith((".html", ".htm", ".xhtml", ".md")):
                 how = "serve its folder, as with python -m http.server, and give that address"
-            raise ConfigError(f"{text!r} is a file, not a URL; {how}") from error
+            raise ConfigError(f"{text!r} is a {what}, not a URL; {how}") from error
         raise
+    typed = text.strip()
+    if not (found := _PATTERN(typed) or _COPIED(typed) or _closed_in(typed)):
+        return url
+    how = f"and {found[0]} stands for several in curl and shells: give each of them"
+    if found[0][0] == "*":
+        how = "and the pages that it links to are found: leave the * out"
+    elif found[0] == "&amp;":
+        how = "and &amp; is an & in the source of a page: write that"
+    elif len(found[0]) == 1:
+        how = f"and {found[0]} at its end is often of the text around it: leave it out"
+    raise ConfigError(f"the seed {typed!r} is one address, {how}, or write {quote(found[0], '')} for a literal one")
 
 
-def _is_file(text: str) -> bool:
+def _closed_in(text: str) -> re.Match[str] | None:
+    """Return the bracket at the end of an address that does not open it, as many of encyclopedias do."""
+    found = _BRACKET(text)
+    return found if found and text.count("(" if found[0] == ")" else "[") < text.count(found[0]) else None
+
+
+def _file_kind(text: str) -> str:
+    """Return `file` or `directory` for a path that is there, else nothing."""
     try:
-        return Path(text).is_file()
+        return "file" if Path(text).is_file() else "directory" if text and Path(text).is_dir() else ""
     except (OSError, ValueError):  # Too long for a name, or with a zero byte.
-        return False
+        return ""
 
 
 def _has_segments(seeds: SeedsOptions) -> bool:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from typing import Final
+from urllib.parse import unquote
 
 import msgspec
 
@@ -22,13 +23,21 @@ _LOCAL = re.compile(r"localhost\b|\d+(\.\d+){3}\b|\[").match
 _COLONLESS = re.compile("(https?)/+(.*)", re.IGNORECASE).fullmatch
 _SEVERAL = re.compile(r"([\s,;|])https?://", re.IGNORECASE).search
 """Finds where a second address begins."""
-_PATH = re.compile(r"\.{1,2}\Z|\.{0,2}/(?!/)|~|[A-Za-z]:\\|\\").match
-_SHELL = re.compile(r"\d?>|[|&;<\\]+\Z").match
+_WITHIN = re.compile(r"https?(?:://|%3A%2F%2F)[^\s<>\"'()\[\]]++", re.IGNORECASE).search
+"""Finds an address behind words or brackets."""
+_KEY = re.compile(r"[a-z_]+\.[\w.]+=").match
+_MAIL = re.compile(r"[^\s/@]++@[^\s/@]++").fullmatch
+_PATH = re.compile(r"\.{1,2}\Z|\.{0,2}/(?!/)|~|[A-Za-z]:[\\/]|\\").match
+_SHELL = re.compile(r"\d?>|[|&;<\\]+\Z|\$").match
 _QUOTES = "\"'`<>\u00ab\u00bb\u2018\u2019\u201a\u201c\u201d\u201e"
+_AROUND = "\ufeff \t\r\n\f\v\u00a0\u200b\u200e\u200f\u2028\u2060"
+"""Characters that files and web pages leave around a copied address."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]").search
 _SHOWN_CHARACTERS_MAX = 200
 _LISTS = (".txt", ".csv", ".tsv")
-"""Endings of files that are no top-level domains."""
+"""Endings of files that list seeds."""
+_FILES = (".md", ".rst", ".xml", ".html", ".htm", ".json", ".py", ".sh", ".rs", ".pl", ".zip", ".pdf", ".toml", ".yml")
+"""Endings of other files; some are top-level domains too."""
 _ON_REQUEST = frozenset(("ftp", "ftps", "gopher", "file"))
 """Schemes that have a protocol module and are visited if the operator enables them."""
 
@@ -41,8 +50,7 @@ def seed_url(text: str, schemes: Sequence[str] | None = ("http", "https"), what:
     `schemes` are those that can be visited; None: any. A byte order mark, as joined files contain, is removed. `what`
     names the text in messages.
     """
-    text = text.strip("\ufeff \t\r\n\f\v")
-    text = drop_user_info(text)
+    text = drop_user_info(text.strip(_AROUND))
     if not text:
         raise ConfigError(f"an empty {what}: give an address such as https://example.org/")
     scheme = _SCHEME(text)
@@ -82,7 +90,9 @@ def _hint(scheme: str, rest: str, schemes: Sequence[str]) -> str:
         wanted = ",".join(f'"{name}"' for name in (*schemes, scheme))
         return f"; --set 'scope.schemes=[{wanted}]' has it visited"
     others = f"those visited are {', '.join(schemes)} (scope.schemes)"
-    return nearest(scheme, schemes, others, lambda one: f"{one}:{rest} ")
+    if within := _WITHIN(rest):
+        return f"; did you mean {within[0]} ?"
+    return nearest(scheme.replace("xx", "tt"), schemes, others, lambda one: f"{one}:{rest} ")
 
 
 def _suggestion(text: str) -> str:
@@ -100,6 +110,12 @@ def _suggestion(text: str) -> str:
         return f"leave the quotation marks out: {bare}"
     if text.endswith(_LISTS) and "/" not in text and text.isprintable():
         return f"to read seeds from a file, write --seeds {text.removeprefix('@')}"
+    if within := _WITHIN(text):
+        return f"did you mean {unquote(within[0])} ?"
+    if _KEY(text):
+        return f"a key is set by --set, which takes one: --set {text}"
+    if _MAIL(text):
+        return f"an address of e-mail says who you are: --contact {text}"
     colonless = _COLONLESS(text)
     if colonless:
         scheme, rest = colonless.groups()
@@ -107,6 +123,10 @@ def _suggestion(text: str) -> str:
         rest = text.lstrip(":/")
         scheme = "http" if _LOCAL(rest) else "https"
     whole = absolute(f"{scheme.lower()}://{rest}")
+    if whole and text.lower().endswith(_FILES) and "/" not in text:
+        return f"there is no such file; for a page give its whole address, and for a host {whole}"
+    if whole and rest.strip("/").isalpha() and not _LOCAL(rest):
+        return f"{example}, and for a host of your network {whole}"
     return f"did you mean {whole} ?" if whole else example
 
 
