@@ -10,9 +10,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import date, timedelta
+from decimal import Decimal
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import gossamer
@@ -21,7 +25,7 @@ from gossamer.api import ClusterCrawler, about_of, release_of, sample_of, scale_
 from gossamer.api.given import in_python
 from gossamer.api.search import search_of
 from gossamer.api.views import export_of
-from gossamer.config.flags import Options
+from gossamer.config.flags import FLAGS, Options
 from gossamer.model.errors import ConfigError
 
 pytestmark = pytest.mark.promise(
@@ -58,10 +62,32 @@ def test_seeds_are_texts(kind: Any, seeds: object, told: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("kind", [Crawler, ClusterCrawler])
-@pytest.mark.parametrize("given", [None, 5, b"crawl", "a\0b", ["crawl"]])
+@pytest.mark.parametrize("given", [None, 5, b"crawl", "a\0b", ["crawl"], ""])
 def test_a_directory_is_a_text_or_a_path(kind: Any, given: object) -> None:
     assert "output is " in line_of(lambda: kind(HERE, output=given, allow_private=True))
     assert "output is " in line_of(lambda: kind.resume(given))
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "taken"),
+    [
+        ("max_pages", np.int64(3), 3),
+        ("max_pages", Decimal(3), 3),
+        ("max_time", np.float64(0.5), 0.5),
+        ("max_time", timedelta(minutes=5), 300.0),
+        ("allow_private", np.bool_(True), True),
+        ("scope", Enum("Reach", {"HOST": "host"}).HOST, "host"),
+        ("include", [re.compile("a")], ("a",)),
+        ("include", {"a"}, ("a",)),
+        ("include", (one for one in "ab"), ("a", "b")),
+        ("include", np.array(["a"]), ("a",)),
+        ("hosts", Path("/etc/hosts"), "/etc/hosts"),
+    ],
+)
+def test_values_of_other_libraries_are_taken(name: str, given: object, taken: object, tmp_path: Path) -> None:
+    options: Any = {"allow_private": True, name: given}
+    key = next(flag.key for flag in FLAGS if flag.name == name)
+    assert Crawler(HERE, output=tmp_path / "crawl", **options).config.value(key) == taken
 
 
 @pytest.mark.parametrize(
@@ -73,9 +99,11 @@ def test_a_directory_is_a_text_or_a_path(kind: Any, given: object) -> None:
         ({"settings": "crawl.commit_s=1"}, "settings is 'crawl"),
         ({"settings": {5: 1}}, "settings has the key 5"),
         ({"settings": {"commit_s": 1}}, "settings has the key 'commit_s': expected section.key"),
-        ({"settings": {"limits.max_pages": object()}}, "expected a whole number"),
+        ({"settings": {"limits.max_pages": object()}}, "limits.max_pages is <object"),
+        ({"settings": {"operator.agent": b"x"}}, "operator.agent is b'x': give a text"),
+        ({"settings": {"scope.include": [date(2026, 1, 1)]}}, "scope.include is datetime.date(2026, 1, 1): give"),
         ({"more_seeds": "seeds.txt"}, "more_seeds is 'seeds.txt': give a function"),
-        ({"max_pages": object()}, "expected a whole number"),
+        ({"max_pages": object()}, "max_pages is <object"),
         ({"max_pages": "3"}, 'max_pages "3": expected a whole number'),
         ({"delay": "soon"}, 'delay "soon": expected a number of seconds, or a time with its unit, such as 500ms'),
         ({"max_time": "5MB"}, 'max_time "5MB": expected a number of seconds'),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,45 @@ def test_attributes_of_a_page(name: str, told: str) -> None:
         getattr(a_page(), name)
     assert told in str(caught.value)
     assert not hasattr(a_page(), name)
+
+
+OPERATIONS: dict[str, Callable[[Any], object]] = {
+    "len": len,
+    "next": next,
+    "first": lambda one: one[0],
+    "slice": lambda one: one[:3],
+    "key": lambda one: one["url"],
+    "in": lambda one: "x" in one,
+    "reversed": reversed,
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_operations_of_lists_name_how_to_read(operation: str, tmp_path: Path) -> None:
+    crawl = gossamer.crawl(HERE, output=tmp_path / "crawl", allow_private=True)
+    for one, said in (
+        (crawl, "for page in crawl reads its pages, once"),
+        (crawl.crawler, "async for page in crawler"),
+        (crawl.pages, "to_pandas(), to_polars(), to_arrow()"),
+        (a_page(), "page.columns is a dict"),
+    ):
+        with pytest.raises(TypeError) as caught:
+            OPERATIONS[operation](one)
+        assert said in str(caught.value)
+        assert bool(one)
+        assert hash(one)
+    with pytest.raises(TypeError, match="to_arrow"):
+        list(crawl.pages)  # type: ignore[call-overload]
+    assert not (tmp_path / "crawl").exists(), "`in` once ran the crawl"
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_crawl_is_not_copied_and_its_tables_are(copied: Callable[[object], object], tmp_path: Path) -> None:
+    crawl = gossamer.crawl(HERE, output=tmp_path / "crawl", allow_private=True)
+    for one in (crawl, crawl.crawler):
+        with pytest.raises(TypeError, match=r"is not copied, pickled or sent to a process; gossamer\.Tables"):
+            copied(one)
+    copied(gossamer.Tables(tmp_path))
 
 
 def test_a_page_is_copied_and_pickled_as_before() -> None:
@@ -190,4 +230,6 @@ def test_names_of_the_module(name: str, told: str) -> None:
 def test_a_notebook_shows_what_a_crawl_and_a_table_are(tmp_path: Path) -> None:
     crawl = gossamer.crawl(HERE, output=tmp_path, allow_private=True)
     assert repr(crawl) == f"<Crawl {tmp_path}: starting, 0 pages>"
+    assert repr(crawl.crawler) == f"<Crawler {tmp_path}: starting, 0 pages>"
+    assert repr(gossamer.Tables(tmp_path)) == f"<Tables of {tmp_path}: pages, links, table(NAME)>"
     assert repr(crawl.pages).startswith(f"<Table pages of {tmp_path}: to_pandas(), ")

@@ -5,10 +5,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from gossamer.api.feeding import check_segments
-from gossamer.api.given import SuggestsAttributes, check_keywords, require_callable, require_config, seeds_of
+from gossamer.api.given import (
+    SuggestsAttributes,
+    check_keywords,
+    plain_value,
+    require_callable,
+    require_config,
+    seeds_of,
+)
 from gossamer.api.page import wait_for_end
 from gossamer.api.verbs import Asking
 from gossamer.assembly.home import IMPORTS, refuse_maintained
@@ -74,6 +81,15 @@ class BaseCrawler(SuggestsAttributes, ABC):
     __enter__ = __iter__
     __exit__ = __iter__  # Looked up before the other is called.
 
+    def __repr__(self) -> str:
+        state = self.status()
+        return f"<{type(self).__name__} {self.directory}: {state['state']}, {state.get('pages', 0)} pages>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"a crawl is not copied, pickled or sent to a process; gossamer.Tables({str(self.directory)!r}) can be"
+        )
+
     def on_note(self, callback: Callable[[str], None]) -> None:
         """Have `callback` called with sentences for people. Exceptions that it raises are logged."""
         require_callable(callback, "callback")
@@ -113,6 +129,7 @@ def config_for(
     Raises ConfigError: a mistake that the operator can fix; also if there is no crawl to resume, or one already.
     """
     require_config(config)
+    options = cast("Options", {name: plain_value(name, value) for name, value in options.items()})
     stored = directory / FILE
     if resuming:
         if not stored.exists():

@@ -7,16 +7,21 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from datetime import timedelta
+from decimal import Decimal
+from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from gossamer.config import Config
 from gossamer.config.flags import BY_NAME, FLAGS, Options, rename_options
 from gossamer.config.sections import key_of
-from gossamer.config.synonyms import equivalent_of, missing_attribute
+from gossamer.config.synonyms import equivalent_of, missing_attribute, synonyms
 from gossamer.config.toml import to_toml
 from gossamer.model.errors import ConfigError
+from gossamer.options import Section
 
 Call = TypeVar("Call", bound=Callable[..., object])
 
@@ -26,7 +31,16 @@ class SuggestsAttributes:
 
     _others: ClassVar[str]
     """The table of their attributes in `synonyms.toml`."""
-    if not TYPE_CHECKING:  # A type checker would take any attribute.
+    if not TYPE_CHECKING:  # A type checker would take any attribute, and any operation.
+
+        def __getitem__(self, _: object = None) -> NoReturn:
+            said = synonyms().operations[self._others]
+            raise TypeError(f"{type(self).__name__!r} object is read in another way; {said}")
+
+        __len__ = __next__ = __contains__ = __reversed__ = __getitem__
+
+        def __bool__(self) -> bool:
+            return True
 
         def __getattr__(self, name: str) -> Any:
             if hasattr(type(self), name):  # The property exists, and raised this error.
@@ -37,7 +51,7 @@ class SuggestsAttributes:
 def directory_of(given: object, name: str = "directory") -> Path:
     """Return the path of a directory that is given as a text or a path. Raises ConfigError: it is something else."""
     path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
-    if not isinstance(path, str) or "\0" in path:
+    if not isinstance(path, str) or "\0" in path or not path:
         raise ConfigError(f'{name} is {_shorten(given)}: name a directory, such as "crawl"')
     return Path(path)
 
@@ -53,7 +67,7 @@ def seeds_of(given: object, name: str = "seeds", example: str = "https://example
     found = tuple(given)
     for seed in found:
         if not isinstance(seed, str | os.PathLike):
-            raise ConfigError(f'{name} holds {_shorten(seed)}: each is a text, such as "{example}"')
+            raise ConfigError(f'{name} holds {_shorten(seed)}: each is a text, such as str(url) or "{example}"')
     return tuple(os.fspath(seed) for seed in found)
 
 
@@ -68,7 +82,24 @@ def sets_of(given: object) -> list[str]:
             meant = equivalent_of(key, as_option=False) if isinstance(key, str) else ""
             expected = f"expected section.key{meant and '; '}{meant or ', such as crawl.commit_s'}"
             raise ConfigError(f"settings has the key {_shorten(key)}: {expected}")
-    return [f"{key}={'none' if value is None else to_toml(value)}" for key, value in given.items()]
+    return [f"{key}={'none' if value is None else to_toml(plain_value(key, value))}" for key, value in given.items()]
+
+
+def plain_value(name: str, given: Any) -> Any:
+    """Return a value of a program as options have it: without types of numpy and pandas, patterns, members of an enum,
+    sets and generators. Raises ConfigError: it is an object of another kind; `name` is that of the option.
+    """
+    if isinstance(given, re.Pattern | Enum):
+        return given.pattern if isinstance(given, re.Pattern) else plain_value(name, given.value)
+    if callable(numbers := getattr(given, "tolist", None)):
+        return numbers()
+    if isinstance(given, Mapping):
+        return {key: plain_value(name, value) for key, value in given.items()}
+    if isinstance(given, list | tuple | AbstractSet | Iterator):
+        return [plain_value(name, value) for value in given]
+    if given is None or isinstance(given, str | int | float | Decimal | timedelta | os.PathLike | Section):
+        return given
+    raise ConfigError(f"{name} is {_shorten(given)}: give a text, a number, True or False, or a list or dict of these")
 
 
 def with_options(call: Call) -> Call:

@@ -39,6 +39,9 @@ class Tables(SuggestsAttributes):
         """Take the crawl's directory. Nothing is read before a table is."""
         self.directory = directory_of(directory)
 
+    def __repr__(self) -> str:
+        return f"<Tables of {self.directory}: pages, links, table(NAME)>"
+
     @property
     def pages(self) -> Table:
         """One row for each attempt."""
@@ -121,8 +124,10 @@ class Crawl(Tables):
         self._is_read = False
 
     def __repr__(self) -> str:
-        state = self.status()
-        return f"<Crawl {self.directory}: {state['state']}, {state.get('pages', 0)} pages>"
+        return repr(self.crawler).replace("Crawler", "Crawl", 1)
+
+    def __reduce__(self) -> NoReturn:
+        return self.crawler.__reduce__()
 
     def status(self) -> dict[str, Any]:
         """Return counts, rates and state, also after the loop."""

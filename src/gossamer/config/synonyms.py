@@ -33,6 +33,8 @@ class Synonyms(NamedTuple):
     """Arguments of a call in Python: a clause."""
     attributes: Mapping[str, Mapping[str, str]]
     """Attributes in Python, by the name of the object: a clause."""
+    operations: Mapping[str, str]
+    """How to read an object in Python that is no list, by the name of its table of attributes: a clause."""
     examples: Mapping[str, str]
     """How to write a key whose value is more than a number or a word, by the key."""
 
@@ -44,7 +46,7 @@ def synonyms() -> Synonyms:
     by_word = {name: _by_word(tables[name]) for name in ("keys", "clauses", "commands", "own", "check", "arguments")}
     by_word["keys"] = {flag.option: flag.key for flag in FLAGS} | by_word["keys"]
     attributes = {name: _by_word(table) for name, table in tables["attributes"].items()}
-    return Synonyms(**by_word, attributes=attributes, examples=tables["examples"])
+    return Synonyms(**by_word, attributes=attributes, operations=tables["operations"], examples=tables["examples"])
 
 
 def _by_word(table: Mapping[str, str]) -> dict[str, str]:
