@@ -137,13 +137,17 @@ def _left(left: int, indent: str, where: str = "") -> list[str]:
 
 
 def _last_lines(check: SiteCheck, level: Level) -> list[str]:
+    from gossamer.results.check.comparison import names_of
+
     lines = []
     if check.earlier is not None:
         new = sum(check.state(one) == "new" for one in check.counting())
         lines.append(f"Since the last check: {count(new)} new, {count(len(check.gone()))} gone")
     if check.accepted:
         accepted = sum(check.state(one) == "accepted" for one in check.faults)
-        lines.append(f"Accepted by the baseline: {count(accepted)}")
+        fixed = len(check.accepted - names_of(check.faults))
+        left = f"; {count(fixed)} of its faults are gone" if fixed else ""
+        lines.append(f"Accepted by the baseline: {count(accepted)}{left}")
     counts = check.counts()
     if counts["warning"] or counts["notice"]:
         lines.append(f"{counted(counts['warning'], 'warning')}, {counted(counts['notice'], 'notice')}")

@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from markdown_it import MarkdownIt
 
+from gossamer.cli.faults import lines_of
 from gossamer.model.errors import ConfigError
 from gossamer.results.check.comparison import FaultName, SiteCheck, names_of, read_baseline
 from gossamer.results.check.forms import CAUSES_MAX, as_csv, as_json, as_junit, as_markdown, as_sarif
@@ -19,6 +20,7 @@ from gossamer.results.export.faults import SiteFault
 from tests.results.report.test_html import Read
 
 ROOT = "https://example.org/"
+LEVELS = ("error", "warning", "note", "none")
 HOSTILE = "<script>alert(1)</script>|`\"'&\x1b[2J\u202e\n</failure>]]>"
 FAULTS = [
     SiteFault("broken_link", f"{ROOT}gone", "HTTP 404", [ROOT, f"{ROOT}a"]),
@@ -45,6 +47,20 @@ def test_a_baseline_that_is_none_is_refused(tmp_path: Path, content: bytes) -> N
     (tmp_path / "f.csv").write_bytes(content)
     with pytest.raises(ConfigError, match=r"--baseline .*f\.csv"):
         read_baseline(tmp_path / "f.csv")
+
+
+@pytest.mark.parametrize(("mark", "delimiter"), [("\ufeff", ","), ("\ufeff", ";"), ("", ";")])
+def test_a_baseline_that_a_spreadsheet_saved_is_read(tmp_path: Path, mark: str, delimiter: str) -> None:
+    out = io.StringIO(newline="")
+    csv.writer(out, delimiter=delimiter).writerows(csv.reader(io.StringIO(as_csv(CHECK), newline="")))
+    (tmp_path / "f.csv").write_text(mark + out.getvalue(), newline="", encoding="utf-8")
+    assert read_baseline(tmp_path / "f.csv") == names_of(FAULTS)
+
+
+def test_a_baseline_says_which_of_its_faults_are_gone() -> None:
+    accepted = names_of([*FAULTS[:2], SiteFault("broken_link", f"{ROOT}mended")])
+    lines = lines_of(SiteCheck(ROOT, FAULTS, accepted=accepted), Path("f.csv"), "error")
+    assert "Accepted by the baseline: 2; 1 of its faults are gone" in lines
 
 
 def test_a_short_row_of_a_baseline_does_no_harm(tmp_path: Path) -> None:
@@ -91,8 +107,33 @@ def test_sarif_has_a_rule_and_a_place_for_each_result() -> None:
         "unchanged",
     ]
     assert [bool(one.get("suppressions")) for one in run["results"]] == [False, False, True, False, False]
-    places = [one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in run["results"]]
-    assert places[:2] == [ROOT, f"{ROOT}a"]
+    assert {one["defaultConfiguration"]["level"] for one in run["tool"]["driver"]["rules"]} <= {*LEVELS}
+
+
+@pytest.mark.parametrize(
+    ("page", "path"),
+    [
+        (f"{ROOT}guide/a.html", "example.org/guide/a.html"),
+        (ROOT, "example.org"),
+        ("http://127.0.0.1:8000/a", "127.0.0.1%3A8000/a"),
+        (f"{ROOT}日本?x=1#y", "example.org/%E6%97%A5%E6%9C%AC%3Fx=1%23y"),
+        (f"{ROOT}a%20b", "example.org/a%20b"),
+        ("http//", "http//"),
+    ],
+)
+def test_a_place_in_sarif_is_a_relative_path_with_a_line(page: str, path: str) -> None:
+    """GitHub refuses whole files with an https address (github/codeql-action#754, jentic/jentic-api-scorecard#208)."""
+    log = json.loads(as_sarif(SiteCheck(ROOT, [SiteFault("missing_h1", page)])))
+    [result] = log["runs"][0]["results"]
+    assert result["locations"] == [
+        {"physicalLocation": {"artifactLocation": {"uri": path}, "region": {"startLine": 1}}}
+    ]
+
+
+def test_the_fingerprint_of_shared_titles_stays_when_their_pages_change() -> None:
+    faults = [SiteFault("duplicate_title", f"{ROOT}{name}", "Same") for name in "ab"]
+    results = json.loads(as_sarif(SiteCheck(ROOT, faults)))["runs"][0]["results"]
+    assert len({one["partialFingerprints"]["primaryLocationLineHash"] for one in results}) == 1
 
 
 def test_markdown_is_one_table_that_the_content_cannot_leave() -> None:

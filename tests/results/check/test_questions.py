@@ -110,6 +110,18 @@ def test_descriptions_of_pages_that_are_not_listed_may_be_the_same(folder: Path)
     assert found(folder, pages, links) == []
 
 
+@pytest.mark.parametrize("is_version", [True, False])
+def test_versions_of_a_page_in_other_regions_may_share_what_others_may_not(folder: Path, is_version: bool) -> None:
+    names = ("en-GB", "en-US")
+    alternates = [f"{name} {ROOT}{name}" for name in names] if is_version else []
+    same = {"title": "Brand", "description": "Same", "alternates": alternates}
+    pages = [page(f"{ROOT}en-GB", **same), page(f"{ROOT}en-US", near_duplicate_of=f"{ROOT}en-GB", **same)]
+    links = [link(ROOT, f"{ROOT}{name}") for name in names]
+    links += [link(f"{ROOT}{one}", f"{ROOT}{name}", "alternate") for one in names for name in names]
+    expected = [] if is_version else ["duplicate_title", "near_duplicate_page", "duplicate_description"]
+    assert [one.kind for one in found(folder, pages, links)] == expected
+
+
 def test_the_last_attempt_counts(folder: Path) -> None:
     pages = [page(f"{ROOT}a", outcome="http_error", status=500, attempt=1), page(f"{ROOT}a", attempt=2, fetched_at=2)]
     assert found(folder, pages, [link(ROOT, f"{ROOT}a")]) == []

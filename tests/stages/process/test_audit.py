@@ -64,6 +64,9 @@ def test_a_page_with_more_ids_than_are_kept_has_none_to_judge_by() -> None:
 def test_addresses_that_no_browser_opens_are_listed() -> None:
     body = '<a href="https://example]org/x">a</a><a href="https://example.com/">b</a><a href="http://">c</a><a href="">'
     assert column("invalid_links", body) == ["https://example]org/x", "http://"]
+    misspelt = [f"{scheme}://a.example/" for scheme in ("htp", "ttps", "htttp", "httpss", "hhttp")]
+    sound = [f"{scheme}://a.example/" for scheme in ("ftp", "http", "HTTPS", "tg", "matrix")]
+    assert column("invalid_links", "".join(f"<a href={one}>a</a>" for one in misspelt + sound)) == misspelt
 
 
 def test_what_a_secure_page_loads_by_http_is_listed() -> None:
@@ -77,7 +80,8 @@ def test_what_a_secure_page_loads_by_http_is_listed() -> None:
 
 def test_images_need_an_alt_unless_they_are_hidden() -> None:
     body = "<img src=1><img src=2 alt=''><img src=3 aria-hidden=true><img src=4 role=presentation><img src=5 alt=x>"
-    assert column("images_without_alt", body) == ["1"]
+    pixel = "<noscript><img src=6 height=1 width=1></noscript><img src=7 height=0><img src=8 height=10>"
+    assert column("images_without_alt", body + pixel) == ["1", "8"]
 
 
 def test_headings_titles_and_descriptions_are_counted() -> None:
@@ -89,11 +93,20 @@ def test_headings_titles_and_descriptions_are_counted() -> None:
     assert (columns["h1"], columns["title_count"], columns["description_count"]) == (["One two", ""], 2, 2)
 
 
+@pytest.mark.parametrize(
+    ("heading", "expected"),
+    [("<img src=a alt='The logo'>", "The logo"), ("<img src=a alt=Logo> Text", "Text"), ("<img src=a alt=''>", "")],
+)
+def test_an_image_is_a_heading_by_its_text(heading: str, expected: str) -> None:
+    assert column("h1", f"<h1>{heading}</h1>") == [expected]
+
+
 def test_robots_directives_come_from_markup_and_headers_and_are_those_for_all() -> None:
     headers = (("X-Robots-Tag", "noarchive"), ("X-Robots-Tag", "otherbot: noindex"))
-    assert (
-        column("robots_meta", "<meta name=ROBOTS content='NoIndex, follow'>", *headers) == "noarchive, noindex, follow"
+    body = (
+        "<meta name=ROBOTS content='NoIndex, follow'><meta name=googlebot content=nosnippet><meta name=b content=none>"
     )
+    assert column("robots_meta", body, *headers) == "noarchive, noindex, follow, nosnippet"
 
 
 def test_versions_in_other_languages_come_from_markup_and_headers() -> None:

@@ -4,6 +4,7 @@ import csv
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -78,8 +79,9 @@ def read_baseline(path: Path) -> frozenset[FaultName]:
     remedy = "name a CSV file of gossamer check, such as check/faults.csv"
     try:
         csv.field_size_limit(sys.maxsize)
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = csv.DictReader(file)
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            header = file.readline()  # Spreadsheets write a mark before it, and semicolons in half of the world.
+            rows = csv.DictReader(chain([header], file), delimiter=";" if ";" in header else ",")
             if not {"fault", "url", "detail"} <= {*(rows.fieldnames or ())}:
                 raise ConfigError(f"--baseline {path} has no columns fault, url and detail; {remedy}")
             return frozenset(name_of(row["fault"], row["url"] or "", row["detail"] or "") for row in rows)

@@ -5,12 +5,13 @@ import hashlib
 import io
 import json
 from collections.abc import Iterator
+from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
 from gossamer.model.product import PRODUCT, __version__
 from gossamer.model.words import counted
 from gossamer.results.check.causes import OF_LINKS, Cause, causes_of, summary
-from gossamer.results.check.comparison import SiteCheck
+from gossamer.results.check.comparison import SiteCheck, name_of
 from gossamer.results.export.faults import KINDS, SEVERITIES, Severity, SiteFault
 from gossamer.results.report.text import printable
 
@@ -116,7 +117,12 @@ def as_sarif(check: SiteCheck) -> str:
         "name": PRODUCT,
         "version": __version__,
         "rules": [
-            {"id": kind, "shortDescription": {"text": rule.heading}, "help": {"text": rule.advice}}
+            {
+                "id": kind,
+                **{part: {"text": rule.heading} for part in ("shortDescription", "fullDescription")},
+                "help": {"text": rule.advice},
+                "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+            }
             for kind, rule in KINDS.items()
         ],
     }
@@ -128,13 +134,16 @@ def as_sarif(check: SiteCheck) -> str:
 def _results(check: SiteCheck) -> Iterator[dict[str, object]]:
     for fault in check.faults:
         place = fault.pages[0] if fault.pages and fault.kind in OF_LINKS else fault.url
+        # GitHub refuses whole files with an https address, takes relative paths, and needs a line.
+        path = quote(place.partition("://")[2].rstrip("/") or place, "/%~,;=&+$!*'()@")
+        name = name_of(fault.kind, fault.url, fault.detail)
         text = f"{KINDS[fault.kind].heading}: {fault.url}{f' ({fault.detail})' if fault.detail else ''}"
         result: dict[str, object] = {
             "ruleId": fault.kind,
             "level": _LEVELS[fault.severity],
             "message": {"text": text},
-            "locations": [{"physicalLocation": {"artifactLocation": {"uri": place}}}],
-            "partialFingerprints": {"fault/v1": hashlib.sha256(f"{fault.kind}\n{fault.url}".encode()).hexdigest()},
+            "locations": [{"physicalLocation": {"artifactLocation": {"uri": path}, "region": {"startLine": 1}}}],
+            "partialFingerprints": {"primaryLocationLineHash": hashlib.sha256("\n".join(name).encode()).hexdigest()},
         }
         state = check.state(fault)
         if check.earlier is not None:

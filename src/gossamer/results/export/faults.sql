@@ -143,6 +143,10 @@ WITH said AS (
     SELECT DISTINCT to_url, to_key FROM links WHERE link_type::VARCHAR = 'alternate'
 )
 SELECT * FROM said LEFT JOIN known USING (to_url);
+-- Versions of one page may share a title, such as en-GB and en-US: each names all, so that the least is their name.
+CREATE TEMP VIEW families AS
+SELECT listed.*, coalesce(family, key) AS family
+FROM listed LEFT JOIN (SELECT key, min(to_key) AS family FROM versions GROUP BY key) USING (key);
 
 -- broken_link
 SELECT url, detail, pages FROM attempts WHERE is_broken
@@ -214,8 +218,8 @@ WHERE outcome IN ('robots_denied', 'redirected')
     OR outcome = 'fetched' AND (to_key <> key OR regexp_matches(robots, '\b(noindex|none)\b'))
 
 -- duplicate_title
-SELECT first(url ORDER BY url), title, list(url ORDER BY url)[2:getvariable('most')] FROM listed
-WHERE title <> '' GROUP BY title HAVING count(*) > 1
+SELECT first(url ORDER BY url), title, list(url ORDER BY url)[2:getvariable('most')] FROM families
+WHERE title <> '' GROUP BY title HAVING count(DISTINCT family) > 1
 
 -- missing_title
 SELECT url, '', NULL FROM documents WHERE title = ''
@@ -249,16 +253,17 @@ SELECT all_urls[1], len(all_urls) || ' URLs have the same content', all_urls[2:g
 
 -- near_duplicate_page
 WITH alike AS (
-    SELECT near_duplicate_of AS first, list(url) AS urls FROM listed
-    WHERE near_duplicate_of <> '' AND coalesce(words, 50) >= 50 GROUP BY near_duplicate_of
+    SELECT page.near_duplicate_of AS first, list(page.url) AS urls
+    FROM families AS page JOIN families AS original ON original.url = page.near_duplicate_of
+    WHERE coalesce(page.words, 50) >= 50 AND page.family <> original.family GROUP BY page.near_duplicate_of
 )
 SELECT all_urls[1], len(all_urls) || ' pages have nearly the same content', all_urls[2:getvariable('most')] FROM (
     SELECT list_sort(list_append(urls, alike.first)) AS all_urls FROM alike JOIN listed ON listed.url = alike.first
 )
 
 -- duplicate_description
-SELECT first(url ORDER BY url), description, list(url ORDER BY url)[2:getvariable('most')] FROM listed
-WHERE description <> '' GROUP BY description HAVING count(*) > 1
+SELECT first(url ORDER BY url), description, list(url ORDER BY url)[2:getvariable('most')] FROM families
+WHERE description <> '' GROUP BY description HAVING count(DISTINCT family) > 1
 
 -- multiple_titles
 SELECT url, title_count || ' title elements', NULL FROM documents WHERE title_count > 1

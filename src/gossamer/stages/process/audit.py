@@ -24,7 +24,12 @@ COUNTED_BYTES_MAX = 65_536
 _TEXT_DIRECTIVE = ":~:"
 # Routes of programs in a page (`#!/a`, `#/a`) and arguments of viewers are no places in it.
 NO_PLACE = re.compile(r"(?:[!/].*|top|[a-z]{1,12}=.*|L\d+(?:C\d+)?(?:-L?\d+(?:C\d+)?)?)", re.IGNORECASE | re.DOTALL)
-_IMAGE = "img:not([alt]):not([aria-hidden=true]):not([role=presentation]):not([role=none]):not([aria-label])"
+_IMAGE = "".join(("img", *(f":not([{one}])" for one in (
+    "alt", "aria-hidden=true", "role=presentation", "role=none", "aria-label", 'height="0"', 'height="1"',
+))))  # fmt: skip
+"""Images that need a text and have none; those that count visits are one pixel high."""
+_ROBOTS = 'meta[name="robots" i], meta[name="googlebot" i]'
+_MISSPELT = re.compile(r"(?!https?:)h*+t++p++s*+:/", re.IGNORECASE).match
 _LOADED = (
     ("script[src], iframe[src], img[src], audio[src], video[src], source[src], embed[src], track[src]", "src"),
     ("link[rel~=stylesheet][href]", "href"),
@@ -82,7 +87,8 @@ class Audit(TypedModule):
                 to_url = base.join(shown)
                 if to_url is not None:
                     wanted[to_url, fragment.partition(_TEXT_DIRECTIVE)[0]] = None
-            if shown[:4].lower() == "http" and base.join(shown) is None and len(invalid) < LISTED_MAX:
+            is_invalid = _MISSPELT(shown) or (shown[:4].lower() == "http" and base.join(shown) is None)
+            if is_invalid and len(invalid) < LISTED_MAX:
                 invalid[collapse_spaces(href, ID_CHARACTERS_MAX)] = None
         findings.columns["invalid_links"] = list(invalid)
         if wanted:
@@ -93,7 +99,7 @@ class Audit(TypedModule):
 
     def _read_tree(self, tree: LexborHTMLParser, page: Page, found: dict[str, object]) -> None:
         bytes_max = self._options.title_bytes_max
-        found["h1"] = [collapse_spaces(one.text(), bytes_max) for one in tree.css("h1")[:LISTED_MAX]]
+        found["h1"] = [collapse_spaces(_heading(one), bytes_max) for one in tree.css("h1")[:LISTED_MAX]]
         found["title_count"] = len(tree.css("head > title"))
         found["description_count"] = len(tree.css('meta[name="description" i]'))
         found["images_without_alt"] = [_value(one, "src")[:ID_CHARACTERS_MAX] for one in tree.css(_IMAGE)][:LISTED_MAX]
@@ -126,7 +132,9 @@ def _alternates(page: Page, tree: LexborHTMLParser | None, base: Base) -> Iterat
 
 def _robots(page: Page, tree: LexborHTMLParser | None) -> Iterator[str]:
     values = [value for name, value in page.headers if name.lower() == "x-robots-tag" and ":" not in value]
-    values += [_value(one, "content") for one in (tree.css('meta[name="robots" i]') if tree else ())]
+    values += [
+        _value(one, "content") for one in (tree.css('meta[name="robots" i], meta[name="googlebot" i]') if tree else ())
+    ]
     for part in ",".join(values).lower().split(",")[:LISTED_MAX]:
         if word := part.strip()[:100]:
             yield word
@@ -146,6 +154,11 @@ def _json_ld_errors(tree: LexborHTMLParser) -> Iterator[str]:
                 yield "an object has no @context"
             elif "@type" not in one and "@graph" not in one:
                 yield "an object has no @type"
+
+
+def _heading(node: LexborNode) -> str:
+    """Return the text of a heading, or that of its images, such as a logo."""
+    return node.text().strip() or " ".join(_value(one, "alt") for one in node.css("img[alt]")[:LISTED_MAX])
 
 
 def _value(node: LexborNode, name: str) -> str:

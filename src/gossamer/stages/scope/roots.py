@@ -25,10 +25,18 @@ _SEVERAL = re.compile(r"([\s,;|])https?://", re.IGNORECASE).search
 """Finds where a second address begins."""
 _WITHIN = re.compile(r"https?(?:://|%3A%2F%2F)[^\s<>\"'()\[\]]++", re.IGNORECASE).search
 """Finds an address behind words or brackets."""
-_KEY = re.compile(r"[a-z_]+\.[\w.]+=").match
-_MAIL = re.compile(r"[^\s/@]++@[^\s/@]++").fullmatch
-_PATH = re.compile(r"\.{1,2}\Z|\.{0,2}/(?!/)|~|[A-Za-z]:[\\/]|\\").match
-_SHELL = re.compile(r"\d?>|[|&;<\\]+\Z|\$").match
+_EXAMPLE = "give an address such as https://example.org/"
+_HABITS = {
+    re.compile(r"\d?>|[|&;<\\]+\Z|\$"):
+        "this is for a shell, and was not read by one: leave it out, or write it without quotation marks",
+    re.compile(r"\.{1,2}\Z|\.{0,2}/(?!/)|~|[A-Za-z]:[\\/]|\\"): f"a path cannot be crawled: {_EXAMPLE}",
+    re.compile(r"-\Z"): "to read seeds from standard input, write --seeds -",
+    re.compile(r"[+-]"):
+        f"write options as words of their own, and filters as --include RE and --exclude RE; {_EXAMPLE}",
+    re.compile(r"[a-z_]+\.[\w.]+="): "a key is set by --set, which takes one: --set {}",
+    re.compile(r"[^\s/@]++@[^\s/@]++\Z"): "an address of e-mail says who you are: --contact {}",
+}  # fmt: skip
+"""What begins like something else than an address, and what to write."""
 _QUOTES = "\"'`<>\u00ab\u00bb\u2018\u2019\u201a\u201c\u201d\u201e"
 _AROUND = "\ufeff \t\r\n\f\v\u00a0\u200b\u200e\u200f\u2028\u2060"
 """Characters that files and web pages leave around a copied address."""
@@ -96,15 +104,9 @@ def _hint(scheme: str, rest: str, schemes: Sequence[str]) -> str:
 
 
 def _suggestion(text: str) -> str:
-    example = "give an address such as https://example.org/"
-    if _SHELL(text):
-        return "this is for a shell, and was not read by one: leave it out, or write it without quotation marks"
-    if _PATH(text):
-        return f"a path cannot be crawled: {example}"
-    if text == "-":
-        return "to read seeds from standard input, write --seeds -"
-    if text[0] in "+-":
-        return f"write options as words of their own, and filters as --include RE and --exclude RE; {example}"
+    for pattern, said in _HABITS.items():
+        if pattern.match(text):
+            return said.format(text)
     bare = text.strip(_QUOTES)
     if text[0] in _QUOTES and bare and bare.isprintable():
         return f"leave the quotation marks out: {bare}"
@@ -112,10 +114,6 @@ def _suggestion(text: str) -> str:
         return f"to read seeds from a file, write --seeds {text.removeprefix('@')}"
     if within := _WITHIN(text):
         return f"did you mean {unquote(within[0])} ?"
-    if _KEY(text):
-        return f"a key is set by --set, which takes one: --set {text}"
-    if _MAIL(text):
-        return f"an address of e-mail says who you are: --contact {text}"
     colonless = _COLONLESS(text)
     if colonless:
         scheme, rest = colonless.groups()
@@ -126,8 +124,8 @@ def _suggestion(text: str) -> str:
     if whole and text.lower().endswith(_FILES) and "/" not in text:
         return f"there is no such file; for a page give its whole address, and for a host {whole}"
     if whole and rest.strip("/").isalpha() and not _LOCAL(rest):
-        return f"{example}, and for a host of your network {whole}"
-    return f"did you mean {whole} ?" if whole else example
+        return f"{_EXAMPLE}, and for a host of your network {whole}"
+    return f"did you mean {whole} ?" if whole else _EXAMPLE
 
 
 STARTS_MAX: Final = 16_384
