@@ -201,6 +201,8 @@ def _notes(directory: Path, done: Exported, permitted: str, *, unknown: bool, de
         yield _of_running(directory, done.unread)
     if done.newer:
         yield f"the crawl has {counted(done.newer, 'file')} more since this export began; they are not in it"
+    if not done.rows.get("texts", 1):
+        yield "no page has a text: texts come from WARC files, which archive.warc=false leaves out, as check does"
     if dedupe:
         removed = " and ".join(counted(number, f"{how} duplicate") for how, number in done.removed.items())
         yield f"left out {removed or 'nothing'}: duplicates.jsonl lists them"

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from gossamer.config import Config
+from gossamer.config import Config, effective_toml
 from gossamer.model.errors import ConfigError
 from gossamer.model.pages import PLAIN_TYPES
 from gossamer.results.export import copies, corpus, forms
@@ -31,6 +31,7 @@ from gossamer.stages.archive.options import ArchiveOptions
 from gossamer.stages.archive.tables import TableWriters
 from gossamer.stages.archive.warc import WarcArchive, WarcInfo
 from gossamer.stages.seen.shingles import signature
+from tests.commands import run
 from tests.results.export.conftest import MEANS, NOW, Exporting
 from tests.results.export.crawled import finished
 from tests.stages.archive.web import START, Shard, visited
@@ -323,6 +324,16 @@ def test_a_crawl_without_texts_makes_an_empty_corpus(exporting: Exporting, tmp_p
         exporting(to, tmp_path / to, empty, dedupe="near")
         assert json.loads((tmp_path / to / "data-card.json").read_bytes())["counts"]["texts"] == 0
     assert pq.read_table(tmp_path / "datasets/data").num_rows == 0
+    (empty / "crawl.toml").write_text(effective_toml(Config()))
+    status, _, said = run("export", str(empty), "--to", "chunks", "-o", str(tmp_path / "chunks"))
+    assert (status, "no page has a text: texts come from WARC files" in said) == (0, True), said
+
+
+@pytest.mark.parametrize("to", ["markdown", "pagefiles", "mirror", "datasets", "chunks", "bulk"])
+def test_a_folder_is_not_made_by_the_name_of_a_file(made: Path, exporting: Exporting, tmp_path: Path, to: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{to} makes a folder of files; name one, such as -o .*/out$"):
+        exporting(to, tmp_path / "out.jsonl", made)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_cannot_be_done_is_refused(made: Path, exporting: Exporting, tmp_path: Path) -> None:

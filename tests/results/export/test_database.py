@@ -14,6 +14,8 @@ import pytest
 from gossamer.results.export.database import read_notes
 from gossamer.results.export.export import Exported
 from gossamer.stages.archive.schema import ITEM_PLACES, LINKS, PAGES, TABLES
+from gossamer.stages.process.audit import Audit
+from gossamer.stages.process.metadata import Metadata
 from tests.results.export.test_views import as_text, latest, rows
 
 Exporting = Callable[..., Exported]
@@ -72,7 +74,9 @@ def test_views_answer_what_is_asked_most(crawled: Path, exporting: Exporting, tm
 def test_tables_and_columns_have_their_comments(crawled: Path, exporting: Exporting, tmp_path: Path) -> None:
     notes = read_notes()
     known = notes.columns
-    assert {*notes.tables} == {*TABLES, "items"}
+    assert {*notes.tables} == {*TABLES, "items", "fragments"}
+    assert {*known["modules"]} <= {*Audit.columns, *Metadata.columns}
+    assert {*known["fragments"]} == {"url", *Audit.tables["fragments"]}
     assert list(known["pages"]) == PAGES.names
     assert list(known["links"]) == LINKS.names
     assert list(known["items"]) == ["url", *ITEM_PLACES]

@@ -46,8 +46,8 @@ class Cause(msgspec.Struct, frozen=True):
             more = f" and {counted(len(pages) - 1, 'other page')}" if len(pages) > 1 else ""
             return f"{self.place}, on {pages[0]}{more}" if pages else self.place
         noun = "image" if self.kind == "missing_alt" else "link" if self.kind in OF_LINKS else "page"
-        said = {"template": "that many pages share, such as", "page": "from", "host": "to", "folder": "in"}
-        said["page"] = "on" if noun == "image" else "from"
+        where = "on" if noun == "image" else "from"
+        said = {"template": "that many pages share, such as", "page": where, "host": "to", "folder": "in"}
         return f"{counted(number, noun)} {said[self.common]} {self.place}"
 
 

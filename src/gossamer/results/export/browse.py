@@ -12,9 +12,11 @@ from gossamer.model.outcomes import SUCCEEDED, WITH_CONTENT
 from gossamer.model.words import iso_time
 from gossamer.results.export.bodies import RecordPlace
 from gossamer.results.export.changes import database_of, pages_in
-from gossamer.results.export.source import quote
+from gossamer.results.export.source import queries, quote
 from gossamer.results.export.work import ExportPiece
 from gossamer.stages.archive.schema import ITEM, ITEM_PLACES, ITEMS
+
+_SQL = queries("browse.sql")
 
 PERIODS_MAX = 48
 COMPARISON_BYTES_MAX = 320_000_000
@@ -45,23 +47,16 @@ def _texts(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in sorted(names))
 
 
-_VISIT = """
-    SELECT key, epoch_us(fetched_at), url, outcome::VARCHAR, status, coalesce(title, ''), coalesce(digest, ''),
-    coalesce(body_bytes, 0), coalesce(media_type::VARCHAR, ''), coalesce(warc_type::VARCHAR, ''),
-    coalesce(redirect_to, ''), coalesce(duplicate_of, ''), warc_file::VARCHAR, warc_offset, warc_length"""
-_OF_KEY = f"{_VISIT}, count(*) OVER () FROM pages WHERE key = ? ORDER BY fetched_at DESC, attempt DESC LIMIT ?"
+_OF_KEY = f"{_SQL['visit']}, count(*) OVER () FROM pages WHERE key = ? ORDER BY fetched_at DESC, attempt DESC LIMIT ?"
 _NEAREST = f"""
-    {_VISIT} FROM pages
+    {_SQL["visit"]} FROM pages
     WHERE key IN (SELECT unnest(?)) AND (outcome = 'redirected' OR (warc_offset IS NOT NULL AND
         (outcome IN ({_texts(WITH_CONTENT)}) OR (outcome = 'http_error' AND body_bytes > 0))))
     QUALIFY row_number() OVER (PARTITION BY key ORDER BY outcome = 'http_error', outcome = 'redirected',
         abs(epoch_us(fetched_at) - ?), url) = 1"""
 _HISTORY = "SELECT epoch_us(fetched_at) // ?, outcome::VARCHAR, count(*) FROM pages WHERE host = ? GROUP BY 1, 2"
-_ORIGINALS = """
-    SELECT digest, arg_max(struct_pack(f := warc_file::VARCHAR, o := warc_offset, l := warc_length), fetched_at)
-    FROM pages WHERE warc_offset IS NOT NULL AND warc_type <> 'revisit' AND digest IN (SELECT unnest(?)) GROUP BY 1"""
 _CONFIRMED = f"""
-    {_VISIT} FROM pages
+    {_SQL["visit"]} FROM pages
     WHERE outcome = 'fetched' AND warc_offset IS NOT NULL AND key IN (SELECT unnest(?))
     QUALIFY row_number() OVER (PARTITION BY key, digest ORDER BY fetched_at DESC) = 1"""
 
@@ -116,7 +111,7 @@ class Browsed(AbstractContextManager["Browsed"]):
             confirmed = {(visit.key, visit.digest): visit for visit in map(_visit, rows)}
             visits = [_confirming(visit, confirmed.get((visit.key, visit.digest))) for visit in visits]
         wanted = {visit.digest for visit in visits if visit.warc_type == "revisit"}
-        rows = self._database.execute(_ORIGINALS, [sorted(wanted)]).fetchall() if wanted else []
+        rows = self._database.execute(_SQL["originals"], [sorted(wanted)]).fetchall() if wanted else []
         found = {digest: RecordPlace(at["f"], at["o"], at["l"]) for digest, at in rows}
         return [
             msgspec.structs.replace(visit, original=found.get(visit.digest)) if visit.warc_type == "revisit" else visit
@@ -179,24 +174,6 @@ def items_in(
     return archived.ItemList(kinds=kinds, kind=chosen, columns=tuple(fields), items=items, offset=offset, total=total)
 
 
-_LAST = """
-    SELECT key, arg_max(struct_pack(u := url, o := outcome::VARCHAR, d := coalesce(digest, ''), s := status,
-        t := left(coalesce(title, ''), {characters})), fetched_at) AS last FROM {pages} GROUP BY key"""
-_COMPARED = """
-    CREATE TABLE compared AS
-    WITH one AS ({first}), two AS ({second})
-    SELECT coalesce(two.last.u, one.last.u) AS url, one.last.o AS before, two.last.o AS after, two.last.s AS status,
-        coalesce(two.last.t, one.last.t) AS title, CASE
-            WHEN coalesce(one.last.o IN ({content}), false) THEN CASE
-                WHEN NOT coalesce(two.last.o IN ({content}), false) THEN 'gone'
-                WHEN one.last.d <> two.last.d THEN 'changed' ELSE 'same' END
-            WHEN coalesce(two.last.o IN ({content}), false) THEN 'new' ELSE '' END AS change
-    FROM one FULL JOIN two USING (key)"""
-_LISTED = """
-    SELECT url, title, coalesce(before, ''), coalesce(after, ''), status FROM compared WHERE change = ?
-    ORDER BY url LIMIT ? OFFSET ?"""
-
-
 def comparison_of(
     names: tuple[str, str],
     earlier: Sequence[ExportPiece],
@@ -216,8 +193,10 @@ def comparison_of(
             database.read_parquet(files, union_by_name=True).create_view("earlier")
             first = "SELECT * FROM earlier"
         database.execute(f"CREATE VIEW first_pages AS {first}")
-        sql = {name: _LAST.format(pages=name, characters=archived.CHARACTERS_MAX) for name in ("first_pages", "pages")}
-        database.execute(_COMPARED.format(first=sql["first_pages"], second=sql["pages"], content=_texts(WITH_CONTENT)))
+        last = _SQL["last"].format
+        first, second = (last(pages=name, characters=archived.CHARACTERS_MAX) for name in ("first_pages", "pages"))
+        compared = _SQL["compared"].format(first=first, second=second, content=_texts(WITH_CONTENT))
+        database.execute(compared)
         counts = dict(database.execute("SELECT change, count(*) FROM compared GROUP BY 1").fetchall())
         outcomes: dict[str, tuple[int, int]] = {}
         for place, column in enumerate(("before", "after")):
@@ -226,7 +205,7 @@ def comparison_of(
                 if outcome is not None:
                     one, two = outcomes.get(outcome, (0, 0))
                     outcomes[outcome] = (one, number) if place else (number, two)
-        listed = database.execute(_LISTED, [change, limit, offset]).fetchall()
+        listed = database.execute(_SQL["listed"], [change, limit, offset]).fetchall()
     return archived.Comparison(
         first=names[0], second=names[1],
         counts={name: counts.get(name, 0) for name in ("new", "gone", "changed", "same")},

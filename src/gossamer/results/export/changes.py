@@ -12,13 +12,15 @@ from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
 from gossamer.model.words import iso_time
 from gossamer.results.export.bodies import Decode, record_of
-from gossamer.results.export.source import open_database, require_sound
+from gossamer.results.export.source import open_database, queries, require_sound
 from gossamer.results.export.work import ExportPiece
 from gossamer.stages.archive.members import HEAD_BYTES_MAX
 from gossamer.stages.archive.packages import LINK_SUFFIX, stored_archives
 from gossamer.stages.archive.schema import ITEM_PLACES, PAGES
 from gossamer.stages.archive.segments import missing_warc, warcs_in
 from gossamer.world.inputs import part_of
+
+_SQL = queries("changes.sql")
 
 MEMORY_BYTES = 256_000_000
 ROWS_AT_ONCE = 2_000
@@ -72,29 +74,6 @@ class FieldChange(ChangeRow, frozen=True):
     change: str = "field"
 
 
-_CHANGES = """
-    SELECT {columns} FROM judged
-    WHERE epoch_us(fetched_at) >= {since} AND kind IN ('appeared', 'changed', 'vanished') ORDER BY fetched_at, url"""
-_VERSIONS = "SELECT {columns} FROM judged WHERE key = ? ORDER BY fetched_at, warc_file, warc_offset"
-_NOTED = """
-    SELECT *, CASE WHEN coalesce(change, '') <> '' THEN change
-        WHEN outcome = 'fetched' THEN 'appeared' ELSE '' END AS kind
-    FROM pages"""
-# Batch crawls and imports leave the column empty. Imports may hold several captures of a page.
-_COMPARED = """
-    SELECT *, CASE
-        WHEN outcome = 'not_modified' THEN 'same'
-        WHEN outcome = 'fetched' AND coalesce(before, '') = '' THEN 'appeared'
-        WHEN outcome = 'fetched' THEN if(before = digest, 'same', 'changed')
-        WHEN status IN (404, 410) AND before <> '' THEN 'vanished' ELSE '' END AS kind
-    FROM (
-        SELECT *, last_value(
-            CASE WHEN outcome = 'fetched' THEN digest WHEN status IN (404, 410) THEN '' END IGNORE NULLS
-        ) OVER (
-            PARTITION BY key ORDER BY fetched_at, warc_file, warc_offset
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ) AS before FROM pages
-    )"""
 _COLUMNS = (
     "epoch_us(fetched_at)", "kind", "url", "outcome::VARCHAR", "status", "title", "digest", "body_bytes",
     "warc_file::VARCHAR", "warc_offset", "warc_length", "warc_type::VARCHAR",
@@ -159,23 +138,14 @@ def _robots_in(path: Path, host: str, decode: Decode) -> Iterator[tuple[str, str
 def changes_of(pieces: Sequence[ExportPiece], since_s: float, folder: Path) -> Iterator[PageChange]:
     """Yield what appeared, changed or vanished since an instant, in order of time; what memory lacks is in `folder`."""
     with judged_in(pieces, folder) as database:
-        question = _CHANGES.format(columns=", ".join(_COLUMNS), since=round(since_s * 1_000_000))
+        question = _SQL["changes"].format(columns=", ".join(_COLUMNS), since=round(since_s * 1_000_000))
         yield from _rows(database.execute(question))
 
 
 def versions_of(pieces: Sequence[ExportPiece], key: str, folder: Path) -> Iterator[PageChange]:
     """Yield all attempts at one URL, by its canonical key, in the order of time."""
     with judged_in(pieces, folder) as database:
-        yield from _rows(database.execute(_VERSIONS.format(columns=", ".join(_COLUMNS)), [key]))
-
-
-_FIELD = """
-    SELECT epoch_us(fetched_at), url, item, '{field}', before, after FROM (
-        SELECT fetched_at, url, item, "{field}"::VARCHAR AS after,
-            lag("{field}"::VARCHAR) OVER versions AS before, row_number() OVER versions AS version
-        FROM rows WINDOW versions AS (PARTITION BY key, item ORDER BY fetched_at)
-    )
-    WHERE version > 1 AND before IS DISTINCT FROM after AND epoch_us(fetched_at) >= {since}"""
+        yield from _rows(database.execute(_SQL["versions"].format(columns=", ".join(_COLUMNS)), [key]))
 
 
 def field_changes_of(pieces: Sequence[ExportPiece], items: str, since_s: float, folder: Path) -> Iterator[FieldChange]:
@@ -188,7 +158,7 @@ def field_changes_of(pieces: Sequence[ExportPiece], items: str, since_s: float, 
         rows.create_view("rows")
         fields = [name for name in rows.columns if name not in (*ITEM_PLACES, "url")]
         since = round(since_s * 1_000_000)
-        questions = [_FIELD.format(field=field, since=since) for field in fields]
+        questions = [_SQL["field"].format(field=field, since=since) for field in fields]
         answer = database.execute(f"{' UNION ALL '.join(questions)} ORDER BY 1, 2, 3, 4") if questions else None
         while answer is not None and (found := answer.fetchmany(ROWS_AT_ONCE)):
             for at, url, item, field, before, after in found:
@@ -214,7 +184,7 @@ def judged_in(pieces: Sequence[ExportPiece], folder: Path) -> duckdb.DuckDBPyCon
     """Return the same with the view `judged`: pages with their change, as noted, or beside the capture before."""
     database = pages_in(pieces, folder)
     is_noted = database.execute("SELECT 1 FROM pages WHERE change <> '' LIMIT 1").fetchone() is not None
-    database.execute(f"CREATE VIEW judged AS {_NOTED if is_noted else _COMPARED}")
+    database.execute(f"CREATE VIEW judged AS {_SQL['noted'] if is_noted else _SQL['compared']}")
     return database
 
 

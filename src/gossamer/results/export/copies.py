@@ -18,9 +18,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from gossamer.model.errors import ConfigError
-from gossamer.results.export.source import RowSource, first_line, literal, open_database, require_sound
+from gossamer.results.export.source import RowSource, first_line, literal, open_database, queries, require_sound
 from gossamer.results.export.work import ExportPiece
 from gossamer.world.files import publish
+
+_SQL = queries("copies.sql")
 
 How = Literal["", "exact", "near"]
 BANDS = 16
@@ -32,21 +34,6 @@ ROWS_A_BATCH = 4_096
 SIGNATURES = pa.schema([("n", pa.int64()), ("url", pa.string()), ("exact", pa.binary()), ("signature", pa.binary())])
 """Columns of the list of texts; a text of few words has no signature."""
 FOUND = pa.schema([("n", pa.int64()), ("url", pa.string()), ("of", pa.string()), ("how", pa.string())])
-_EXACT = """
-    WITH firsts AS (SELECT exact, min(n) AS first FROM texts GROUP BY exact HAVING count(*) > 1)
-    SELECT n, first FROM texts JOIN firsts USING (exact) WHERE n > first AND n >= {own} ORDER BY n"""
-_PAIRS = """
-    CREATE TABLE pairs AS
-    SELECT DISTINCT n, unnest([first, before]) AS other FROM (
-        SELECT n, min(n) OVER (PARTITION BY band) AS first, lag(n) OVER (PARTITION BY band ORDER BY n) AS before
-        FROM bands
-    ) WHERE n > first AND n >= {own}"""
-_COMPARED = """
-    SELECT n, other, one.signature, two.signature
-    FROM pairs JOIN texts AS one USING (n) JOIN texts AS two ON two.n = other ORDER BY n, other"""
-_FOUND = """
-    SELECT removed.n - {own} AS n, one.url AS url, two.url AS of, how
-    FROM removed JOIN texts AS one USING (n) JOIN texts AS two ON two.n = root ORDER BY n"""
 
 
 class Copies(msgspec.Struct, frozen=True):
@@ -77,7 +64,7 @@ def find_copies(
             roots = np.arange(total, dtype=np.int64)
             near = np.zeros(total, dtype=np.bool_)
             if total and how:
-                for batch in _batches(tables, _EXACT.format(own=start)):
+                for batch in _batches(tables, _SQL["exact"].format(own=start)):
                     numbers, firsts = zip(*batch, strict=True)
                     roots[list(numbers)] = firsts
                 if how == "near":
@@ -114,8 +101,8 @@ def _join_alike(tables: duckdb.DuckDBPyConnection, own: int, roots: NDArray[np.i
         tables.register("batch", held)
         tables.execute("INSERT INTO bands SELECT n, band FROM batch")
         tables.unregister("batch")
-    tables.execute(_PAIRS.format(own=own))
-    for batch in _batches(tables, _COMPARED):
+    tables.execute(_SQL["pairs"].format(own=own))
+    for batch in _batches(tables, _SQL["compared"]):
         _, _, ones, others = zip(*batch, strict=True)
         shares = (_matrix(ones) == _matrix(others)).mean(axis=1)
         for (n, other, *_), share in zip(batch, shares, strict=True):
@@ -147,7 +134,7 @@ def _write(
         if len(removed):
             tables.register("held", held)
             tables.execute("CREATE TABLE removed AS FROM held")
-            for batch in _batches(tables, _FOUND.format(own=own)):
+            for batch in _batches(tables, _SQL["found"].format(own=own)):
                 writer.write_batch(pa.record_batch(list(zip(*batch, strict=True)), schema=FOUND))
     publish(new, target)
 

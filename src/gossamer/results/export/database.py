@@ -48,9 +48,10 @@ class DatabaseNotes(msgspec.Struct, frozen=True):
     views: dict[str, View]
 
     def comment(self, table: str, column: str | None = None) -> str:
-        """Return the comment of a column, or of the table; empty for one that a module added."""
+        """Return the comment of a column, or of the table; empty for one that a module of others added."""
         kind = "items" if table.startswith(ITEMS) else table
-        return self.tables.get(kind, "") if column is None else self.columns.get(kind, {}).get(column, "")
+        known = self.columns["modules"] | self.columns.get(kind, {})
+        return self.tables.get(kind, "") if column is None else known.get(column, "")
 
 
 def read_notes() -> DatabaseNotes:

@@ -63,6 +63,8 @@ _TABLES_OF = {"pagefiles": ["pages", "links"]} | {
 
 Progress = Callable[[str, int, int], None]
 """Called with the table, the rows done, and their number."""
+_FOLDERS = frozenset(("markdown", "pagefiles", "mirror", "datasets", "chunks", "bulk"))
+"""Formats of many files for any table."""
 
 
 def no_progress(_table: str, _done: int, _rows: int) -> None:
@@ -224,11 +226,8 @@ def order_of(crawl: ExportedCrawl, request: ExportRequest, target: Path) -> Expo
     to = request.to
     tokens = request.chunk_tokens
     check(to, request.table, request.where, request.memory_bytes_max)
-    if to == "bulk" and target.suffix in (".json", ".jsonl", ".ndjson"):
-        raise ConfigError(
-            f"-o {target}: bulk makes a folder of files, one for each request; name a folder, such as "
-            f"-o {target.with_suffix('')}"
-        )
+    if to in _FOLDERS and target.suffix in (".json", ".jsonl", ".ndjson", ".md", ".csv", ".parquet", ".html", ".zip"):
+        raise ConfigError(f"-o {target}: {to} makes a folder of files; name one, such as -o {target.with_suffix('')}")
     if tokens != TOKENS_MAX and to != "chunks":
         raise ConfigError(f"--chunk-tokens: {to} has no chunks; leave it out, or export --to chunks")
     if tokens < TOKENS_MAX_LEAST:

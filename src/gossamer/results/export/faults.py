@@ -1,7 +1,6 @@
 """Faults: faults of a crawled site: its links, titles, headings, canonical addresses, languages, sitemaps, copies."""
 
 import pkgutil
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -11,6 +10,7 @@ import msgspec
 
 from gossamer.model.outcomes import ANSWERED
 from gossamer.results.export.changes import database_of
+from gossamer.results.export.source import queries
 from gossamer.results.export.work import ExportPiece
 from gossamer.stages.process.audit import NO_PLACE
 
@@ -32,11 +32,8 @@ class FaultKind(msgspec.Struct, frozen=True):
     """How to mend it."""
 
 
-def _text_of(name: str) -> str:
-    return (pkgutil.get_data("gossamer.results.export", name) or b"").decode()
-
-
-KINDS = msgspec.convert(tomllib.loads(_text_of("faults.toml")), dict[str, FaultKind])
+_KINDS = pkgutil.get_data("gossamer.results.export", "faults.toml") or b""
+KINDS = msgspec.toml.decode(_KINDS, type=dict[str, FaultKind])
 """Kinds of fault, the worst first; the last is no fault."""
 
 
@@ -64,7 +61,7 @@ def faults_of_site(tables: Mapping[str, Sequence[ExportPiece]], folder: Path) ->
     """
     if not any(piece.rows for piece in tables["pages"]):
         return []
-    questions = _questions()
+    questions = dict(queries("faults.sql"))
     with database_of([piece for pieces in tables.values() for piece in pieces], folder) as database:
         _open_tables(database, tables)
         database.execute(questions.pop("tables"))
@@ -84,22 +81,11 @@ def faults_of_site(tables: Mapping[str, Sequence[ExportPiece]], folder: Path) ->
     return sorted(found, key=lambda one: (order[one.kind], one.url, one.detail))
 
 
-def _questions() -> dict[str, str]:
-    sections = f"\n{_text_of('faults.sql')}".split("\n\n-- ")[1:]
-    return {name: question for name, _, question in (section.partition("\n") for section in sections)}
-
-
 def _open_tables(database: duckdb.DuckDBPyConnection, tables: Mapping[str, Sequence[ExportPiece]]) -> None:
-    """Name the tables, also those that the crawl lacks."""
-    empty = {
-        "links": "SELECT '' AS from_url, '' AS to_url, '' AS to_key, '' AS link_type",
-        "fragments": "SELECT '' AS url, '' AS to_url, '' AS fragment, '' AS name",
-    }
-    for name in ("pages", *empty):
+    """Name the tables that the crawl has."""
+    for name in ("pages", "links", "fragments"):
         if files := [piece.path for piece in tables.get(name, ()) if piece.rows]:
             database.read_parquet(files, union_by_name=True).create_view(name)
-        else:
-            database.execute(f"CREATE VIEW {name} AS {empty[name]} WHERE false")
     database.execute("SET VARIABLE answered = ?", [ANSWERED])
     database.execute("SET VARIABLE no_place = ?", [NO_PLACE.pattern])
 

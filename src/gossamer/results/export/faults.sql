@@ -2,6 +2,8 @@
 -- A question gives the URL, a detail, and the pages that lead to it or share it.
 
 -- tables
+CREATE VIEW IF NOT EXISTS links AS SELECT '' AS from_url, '' AS to_url, '' AS to_key, '' AS link_type WHERE false;
+CREATE VIEW IF NOT EXISTS fragments AS SELECT '' AS url, '' AS to_url, '' AS fragment, '' AS name WHERE false;
 -- Pages listed that lead to one URL.
 SET VARIABLE most = 100;
 -- Languages of ISO 639-1, regions of ISO 3166-1.

@@ -26,53 +26,20 @@ from gossamer.results.export.source import (
     literal,
     open_database,
     pieces_of,
+    queries,
     require_sound,
 )
 from gossamer.results.export.work import ExportInputs, ExportPiece
 from gossamer.stages.archive.members import members_of
 from gossamer.stages.archive.unpack import MARK
 
+_SQL = queries("permitted.sql")
+
 FOLDER = "permitted"
 LIST = "permitted.jsonl"
 BODIES_ONLY = frozenset(("markdown", "pagefiles", "mirror", "datasets", "bulk"))
 """Formats made of bodies: a copy's may be in the record of another page."""
 _JSON = msgspec.json.Encoder()
-# A page that was fetched later and not kept is not what it was: its earlier copy is left out as well.
-_LATEST = """
-    SELECT * FROM pages WHERE outcome IN ('fetched', 'usage_withheld')
-    QUALIFY row_number() OVER (PARTITION BY key ORDER BY fetched_at DESC, attempt DESC, url) = 1"""
-_WRITTEN = "outcome = 'fetched' AND {column} IN ({answers})"
-_CHOSEN = "COPY (SELECT * FROM ({latest}) WHERE {written}) TO {target} (FORMAT parquet, COMPRESSION zstd)"
-_LISTED = """
-    SELECT url, {column}::VARCHAR, usage_reason::VARCHAR, {written} FROM ({latest}) ORDER BY url"""
-# Equal bytes: the record of another page may hold the payload of a permitted one.
-_WITH_PLACES = """
-    COPY (
-        WITH firsts AS (
-            SELECT digest, arg_max(struct_pack(f := warc_file, o := warc_offset, l := warc_length), fetched_at) AS at
-            FROM pages WHERE warc_offset IS NOT NULL AND warc_type <> 'revisit'
-                AND digest IN (SELECT digest FROM chosen WHERE warc_type = 'revisit')
-            GROUP BY digest
-        )
-        SELECT c.*, o.at AS {original} FROM chosen AS c LEFT JOIN firsts AS o USING (digest)
-    ) TO {target} (FORMAT parquet, COMPRESSION zstd)"""
-# A revisit record needs its original, which is here where the original's page is permitted too.
-_WITH_ORIGINALS = """
-    COPY (
-        WITH originals AS (
-            SELECT p.* FROM pages AS p WHERE p.warc_type <> 'revisit' AND p.warc_offset IS NOT NULL
-                AND p.key IN (SELECT key FROM chosen)
-                AND EXISTS (FROM chosen AS c WHERE c.warc_type = 'revisit' AND c.digest = p.digest)
-        ), held AS (SELECT * FROM chosen WHERE warc_type <> 'revisit' UNION SELECT * FROM originals)
-        SELECT * FROM (
-            FROM held UNION ALL
-            SELECT c.* FROM chosen AS c WHERE c.warc_type = 'revisit'
-                AND EXISTS (FROM held AS h WHERE h.digest = c.digest)
-        ) WHERE warc_offset IS NOT NULL ORDER BY warc_file, warc_offset
-    ) TO {target} (FORMAT parquet, COMPRESSION zstd)"""
-_OF_CHOSEN = """
-    COPY (SELECT t.* FROM read_parquet({files}, union_by_name = true) AS t
-        WHERE t.{column} IN (SELECT url FROM chosen)) TO {target} (FORMAT parquet, COMPRESSION zstd)"""
 
 
 class Permission(msgspec.Struct, frozen=True):
@@ -120,8 +87,8 @@ def narrow(inputs: ExportInputs, wanted: Permission, to: str, folder: Path, memo
     pages = inputs.tables["pages"]
     require_sound([piece for pieces in inputs.tables.values() for piece in pieces])
     answers = ", ".join(f"'{one}'" for one in (ALLOWED, *([UNKNOWN] if wanted.unknown else [])))
-    names = {"latest": _LATEST, "column": wanted.column, "original": ORIGINAL}
-    names["written"] = _WRITTEN.format(column=wanted.column, answers=answers)
+    names = {"latest": _SQL["latest"], "column": wanted.column, "original": ORIGINAL}
+    names["written"] = _SQL["written"].format(column=wanted.column, answers=answers)
     made = msgspec.structs.replace(inputs, tables={name: [] for name in inputs.tables})
     (folder / LIST).write_bytes(b"")
     if not any(piece.rows for piece in pages):
@@ -130,21 +97,23 @@ def narrow(inputs: ExportInputs, wanted: Permission, to: str, folder: Path, memo
         with open_database(memory_bytes_max // 2, folder / "spilled", threads=2) as tables:
             tables.read_parquet(_files(pages), union_by_name=True).create_view("pages")
             chosen = folder / "chosen.parquet"
-            tables.execute(_CHOSEN.format(target=literal(chosen), **names))
+            tables.execute(_SQL["chosen"].format(target=literal(chosen), **names))
             tables.read_parquet(str(chosen)).create_view("chosen")
-            made.answers = _list(tables, _LISTED.format(**names), folder / LIST)
+            made.answers = _list(tables, _SQL["listed"].format(**names), folder / LIST)
             for name, pieces in inputs.tables.items():
                 target = folder / name / f"{name}-000001.parquet"
                 target.parent.mkdir(exist_ok=True)
                 if name == "pages" and to in BODIES_ONLY:
-                    tables.execute(_WITH_PLACES.format(target=literal(target), **names))
+                    tables.execute(_SQL["with_places"].format(target=literal(target), **names))
                 elif name == "pages" and to == "wacz":
-                    tables.execute(_WITH_ORIGINALS.format(target=literal(target), **names))
+                    tables.execute(_SQL["with_originals"].format(target=literal(target), **names))
                 elif name == "pages":
                     target = chosen
                 elif (files := _files(pieces)) and name != "epochs":
                     column = "from_url" if name == "links" else "url"
-                    tables.execute(_OF_CHOSEN.format(target=literal(target), column=column, files=literal(files)))
+                    tables.execute(
+                        _SQL["of_chosen"].format(target=literal(target), column=column, files=literal(files))
+                    )
                 made.tables[name] = pieces_of([target] if target.exists() else [])
         if "epochs" in made.tables:  # Its rows are of commits, not of pages.
             made.tables["epochs"] = inputs.tables["epochs"]

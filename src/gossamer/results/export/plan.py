@@ -14,9 +14,11 @@ import pyarrow.parquet as pq
 
 from gossamer.model.errors import ConfigError
 from gossamer.results.export.bodies import FRONT, ArchivedPage, MarkdownPage, RecordPlace, front_of
-from gossamer.results.export.source import RowSource, first_line, literal, open_database, require_sound
+from gossamer.results.export.source import RowSource, first_line, literal, open_database, queries, require_sound
 from gossamer.results.export.work import ExportPiece, Share
 from gossamer.world.files import publish
+
+_SQL = queries("plan.sql")
 
 ROW_GROUP_ROWS = 20_000
 ROW_GROUP_BYTES = 16_000_000
@@ -28,46 +30,8 @@ MORE = ("language", "usage_search", "usage_ai_train", "usage_ai_input", "usage_a
 """Columns that some crawls lack."""
 ORIGINAL = "warc_original"
 """Column of a part of a crawl's pages: where the payload of a revisit is, which another page may have."""
-# Successful fetches of a URL; a copy's payload is in any record with its digest. The page in `duplicate_of` may have
-# another one, of which the decoded content is the same.
-_QUESTION = """
-    COPY (
-        WITH latest AS (
-            SELECT * FROM pages WHERE outcome = 'fetched' AND warc_offset IS NOT NULL AND ({where})
-            QUALIFY {every} OR row_number() OVER (PARTITION BY key ORDER BY fetched_at DESC, attempt DESC, url) = 1
-        ), firsts AS (
-            SELECT digest, arg_max(struct_pack(f := warc_file, o := warc_offset, l := warc_length), fetched_at) AS at
-            FROM pages
-            WHERE warc_offset IS NOT NULL AND warc_type <> 'revisit'
-                AND digest IN (SELECT digest FROM latest WHERE warc_type = 'revisit')
-            GROUP BY digest
-        )
-        SELECT {columns}, {document} AS document, {anchors} AS anchors, epoch_us(latest.fetched_at) AS "at",
-            latest.warc_file AS file, latest.warc_offset AS "offset", latest.warc_length AS length,
-            {original}.f AS original_file, {original}.o AS original_offset, {original}.l AS original_length,
-            {found} AS found
-        FROM latest LEFT JOIN firsts ON latest.digest = firsts.digest {joined}
-        WHERE {own}
-        ORDER BY file, "offset"
-    ) TO {target} (
-        FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group_rows}, ROW_GROUP_SIZE_BYTES {group_bytes})"""
 
 
-# What links say of a page: of all their texts those that are used most.
-_ANCHORS = """
-    LEFT JOIN (
-        SELECT to_key, string_agg(words, ' ' ORDER BY nth) AS words
-        FROM (
-            SELECT to_key, words, row_number() OVER (PARTITION BY to_key ORDER BY uses DESC, words) AS nth
-            FROM (
-                SELECT to_key, left(trim(anchor_text), {characters_max}) AS words, count(*) AS uses
-                FROM links WHERE trim(anchor_text) <> '' GROUP BY 1, 2
-            )
-        )
-        WHERE nth <= {texts_max} GROUP BY to_key
-    ) AS said ON said.to_key = latest.key"""
-_DOCUMENT = """
-    CASE WHEN latest.text_method = 'document' THEN coalesce(latest.main_text, '') ELSE '' END"""
 _FOUND_COLUMNS = ("main_text", "markdown", "text_method", *FRONT)
 _FOUND = ", ".join(f"{name} := latest.{name}" for name in _FOUND_COLUMNS)
 _FOUND = f"CASE WHEN latest.markdown IS NOT NULL THEN struct_pack({_FOUND}, heading_ids := {{heading_ids}}) END"
@@ -152,11 +116,11 @@ def make_plan(
         joined = ""
         if linking := [piece.path for piece in links or () if piece.rows]:
             tables.read_parquet(linking, union_by_name=True).create_view("links")
-            joined = _ANCHORS.format(characters_max=ANCHOR_CHARACTERS_MAX, texts_max=ANCHORS_MAX)
+            joined = _SQL["anchors"].format(characters_max=ANCHOR_CHARACTERS_MAX, texts_max=ANCHORS_MAX)
         ids = "latest.heading_ids" if "heading_ids" in known else "''"
         is_found = contents and set(known).issuperset(_FOUND_COLUMNS)
         found = _FOUND.format(heading_ids=ids) if is_found else "NULL"
-        question = _QUESTION.format(
+        question = _SQL["question"].format(
             anchors="coalesce(said.words, '')" if joined else "''",
             joined=joined,
             where=where or "true",
@@ -164,7 +128,7 @@ def make_plan(
             every=str(every),
             original=f"latest.{ORIGINAL}" if ORIGINAL in known else "firsts.at",
             columns=", ".join(_column_sql(name, known) for name in (*COLUMNS, *MORE)),
-            document=_DOCUMENT if "main_text" in known else "''",
+            document=_SQL["document"] if "main_text" in known else "''",
             found=found,
             target=literal(new),
             group_rows=ROW_GROUP_ROWS,
