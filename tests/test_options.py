@@ -117,7 +117,7 @@ def test_a_table_becomes_a_section() -> None:
         ({"point": {"x": 1, "label": ""}}, "point.label: '' is no name"),
         ({"points": {"a": {"x": -1}}}, "points.a.x: expected 0 or more"),
         ({"is_on": True}, "is_on goes with mode fast"),
-        ([], "expected a section of keys"),
+        ([], "expected a section of keys, which [NAME] begins: [[NAME]] begins a list"),
     ],
 )
 def test_what_is_wrong_is_said(table: object, message: str) -> None:

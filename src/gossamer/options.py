@@ -243,7 +243,8 @@ class _Conversion:
         if isinstance(given, str) and section.TEXT:
             given = {section.TEXT: given}
         if not isinstance(given, Mapping):
-            self._wrong(path, f"expected {_WORDS[dict]}", given)
+            several = ", which [NAME] begins: [[NAME]] begins a list" if isinstance(given, list) else ""
+            self._wrong(path, f"expected {_WORDS[dict]}{several}", given)
             return None
         known = keys_of(section)
         before = len(self.mistakes)

@@ -35,6 +35,12 @@ pytestmark = pytest.mark.promise(
 HERE = "http://127.0.0.1:1/"
 
 
+class Reach(Enum):
+    """An enum of a program."""
+
+    HOST = "host"
+
+
 def line_of(call: Callable[[], object]) -> str:
     with pytest.raises(ConfigError) as caught:
         call()
@@ -76,7 +82,7 @@ def test_a_directory_is_a_text_or_a_path(kind: Any, given: object) -> None:
         ("max_time", np.float64(0.5), 0.5),
         ("max_time", timedelta(minutes=5), 300.0),
         ("allow_private", np.bool_(True), True),
-        ("scope", Enum("Reach", {"HOST": "host"}).HOST, "host"),
+        ("scope", Reach.HOST, "host"),
         ("include", [re.compile("a")], ("a",)),
         ("include", {"a"}, ("a",)),
         ("include", (one for one in "ab"), ("a", "b")),

@@ -28,6 +28,16 @@ MORE = {
     "quote.toml": b'[seeds]\nurls = ["http://127.0.0.1/", "http://127.0.0.1/b]\n',
     "scrapy.cfg": b"[settings]\ndefault = project.settings\n",
     "two.txt": b"http://127.0.0.1/a http://127.0.0.1/b\n",
+    "tables.toml": b"[[limits]]\nmax_pages = 3\n",
+    "slashes.toml": b"// few\n[limits]\nmax_pages = 3\n",
+    "comma.toml": b'[scope]\ninclude = ["a" "b"]\n',
+    "regex.toml": b'[scope]\ninclude = ["\\d+"]\n',
+    "inline.toml": b'fetch = {headers = {X = "1",}}\n',
+    "blank.toml": b"[limits]\nmax_pages 3\n",
+    "thousand.toml": b"[limits]\nmax_pages = 1,000\n",
+    "semicolon.toml": b"[limits]\nmax_pages = 3;\n",
+    "json.toml": b'{"limits": {"max_pages": 3}}\n',
+    "marked.toml": b"\xef\xbb\xbf[limits]\nmax_page = 3\n",
     "attr.toml": b'[extract.page.fields]\nlink = "a::attr(href)"\n',
 }
 LOCAL = ["crawl", SEED, "--allow-private"]
@@ -1139,8 +1149,8 @@ ANSWERS = [
     (
         ["check", SEED, "--ro"],
         (
-            "no option --ro for gossamer check; --max-depth 0 checks the pages of the seeds and their links "
-            "alone; gossamer check --help lists them"
+            "no option --ro for gossamer check; --max-depth 1 checks the seeds and what they link to; gossamer "
+            "check --help lists them"
         ),
     ),
     (
@@ -1183,4 +1193,57 @@ ANSWERS = [
         ["jq", "crawled"],
         ("no command 'jq'; gossamer export DIR --to FORMAT -o PATH writes other formats; gossamer --help lists them"),
     ),
+    # TOML that is half of another language.
+    (
+        ["config", "check", "tables.toml"],
+        (
+            'tables.toml: limits is [{"max_pages": 3}], expected a section of keys, which [NAME] begins: [[NAME]] '
+            "begins a list"
+        ),
+    ),
+    (
+        ["config", "check", "slashes.toml"],
+        "slashes.toml is not TOML: invalid statement (at line 1, column 1); a comment begins with #",
+    ),
+    (
+        ["config", "check", "comma.toml"],
+        (
+            "comma.toml is not TOML: unclosed array (at line 2, column 16); write a comma between the values of a "
+            "list, and a ] behind them"
+        ),
+    ),
+    (
+        ["config", "check", "regex.toml"],
+        "regex.toml is not TOML: unescaped '\\' in a string (at line 2, column 15); write include = ['\\d+']",
+    ),
+    (
+        ["config", "check", "inline.toml"],
+        (
+            "inline.toml is not TOML: invalid initial character for a key part (at line 1, column 29); leave out the "
+            "comma before }"
+        ),
+    ),
+    (
+        ["config", "check", "blank.toml"],
+        (
+            "blank.toml is not TOML: expected '=' after a key in a key/value pair (at line 2, column 11); write "
+            "max_pages = 3"
+        ),
+    ),
+    (
+        ["config", "check", "thousand.toml"],
+        (
+            "thousand.toml is not TOML: expected newline or end of document after a statement (at line 2, column 14); "
+            "write max_pages = 1000"
+        ),
+    ),
+    (
+        ["config", "check", "semicolon.toml"],
+        (
+            "semicolon.toml is not TOML: expected newline or end of document after a statement (at line 2, column 14); "
+            "write max_pages = 3"
+        ),
+    ),
+    (["config", "check", "json.toml"], "json.toml is not TOML, as configurations are; gossamer init writes an example"),
+    (["config", "check", "marked.toml"], "marked.toml line 2: no key limits.max_page; did you mean limits.max_pages?"),
 ]

@@ -198,6 +198,10 @@ def test_a_file_to_write_may_be_a_pipe_or_a_link(tmp_path: Path) -> None:
         (errno.EACCES, "x: Permission denied; run this as its owner, or have them permit it"),
         (errno.EROFS, "cannot write to x: Read-only file system; see that you may write there, or work on a copy"),
         (errno.EIO, "x: Input/output error"),
+        (
+            errno.ELOOP,
+            "x: Too many levels of symbolic links; a link in it leads to itself: put the directory in its place",
+        ),
     ],
 )
 def test_what_the_system_refuses_says_what_to_do(error: int, says: str) -> None:

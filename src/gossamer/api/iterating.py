@@ -127,7 +127,7 @@ class Crawl(Tables):
         return repr(self.crawler).replace("Crawler", "Crawl", 1)
 
     def __reduce__(self) -> NoReturn:
-        return self.crawler.__reduce__()
+        self.crawler.__reduce__()
 
     def status(self) -> dict[str, Any]:
         """Return counts, rates and state, also after the loop."""

@@ -139,7 +139,7 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
     except OSError as error:
         complain(refusal_of(error))
         is_gone = error.errno == errno.ENOENT and not error.filename
-        is_ours = not (error.errno in NOT_OURS or error.errno == errno.ENAMETOOLONG or is_gone)
+        is_ours = not (error.errno in (*NOT_OURS, errno.ENAMETOOLONG, errno.ELOOP) or is_gone)
         return Exit.FAILED if is_ours else Exit.REFUSED
     return status if isinstance(status, int) else 0
 
@@ -157,6 +157,7 @@ def refusal_of(error: OSError) -> str:
     if error.errno == errno.ENAMETOOLONG:
         return f"{str(error.filename)[:SHOWN_CHARACTERS]}…: {error.strerror}; name a shorter one"
     advice = "; run this as its owner, or have them permit it" if error.errno in NOT_OURS else ""
+    advice = "; a link in it leads to itself: put the directory in its place" if error.errno == errno.ELOOP else advice
     return f"{error.filename}: {error.strerror}{advice}"
 
 

@@ -344,7 +344,7 @@ def _parse(text: str, file: Path) -> dict[str, object]:
         tables = tomllib.loads(text)
     except ValueError as error:  # Also of a number with thousands of digits.
         said = str(error)
-        if file.suffix.lower() in (".json", ".yaml", ".yml", ".cfg", ".ini"):
+        if file.suffix.lower() in (".json", ".yaml", ".yml", ".cfg", ".ini") or text.lstrip()[:1] in "{<":
             raise ConfigError(f"{file} is not TOML, as configurations are; gossamer init writes an example") from error
         said = f"{said[:1].lower()}{said[1:]}"
         if twice := _TWICE(said):
@@ -365,12 +365,14 @@ def _parse(text: str, file: Path) -> dict[str, object]:
     return tables
 
 
-_UNQUOTED = re.compile(r"\s*([\w.-]+)\s*[=:]([\s\[]*)([^\s\"'\[\]{}#,][^\"'\[\]{}#,]*)")
+_UNQUOTED = re.compile(r"\s*([\w.-]+)(?:\s*[=:]|\s++(?=\w))([\s\[]*)([^\s\"'\[\]{}#,][^\"'\[\]{}#,]*(?:,\d{3}\b)*)")
 """Matches a line that sets a key to a text without its quotation marks, perhaps the first of a list."""
 _TWICE = re.compile(r"cannot declare \(([^)]+)\) twice(.*)").match
 _NAMES = re.compile(r"'([^']*)'")
-_ESCAPES = re.compile(r'\s*([\w.-]+)\s*=\s*"([^"\'\\]*+\\[^"\']*)"')
+_ESCAPES = re.compile(r'\s*([\w.-]+)\s*=\s*+(\[\s*+)?"([^"\'\\]*+\\[^"\']*)"')
 """Matches a line with a backslash between quotation marks that read escapes, as in a path of Windows."""
+_OTHERS = {r"\s*/[/*]": "a comment begins with #", r"[^#]*,\s*\}": "leave out the comma before }"}
+"""Beginnings of lines that have habits of other formats, each with what to do."""
 _NOTHING = frozenset(("null", "none", "nil", "undefined", "~"))
 _TYPOGRAPHIC = "\u00ab\u00bb\u2018\u2019\u201a\u201c\u201d\u201e"
 """Quotation marks of word processors."""
@@ -381,11 +383,16 @@ def _quote(text: str, error: ValueError) -> str:
     named = re.search(r"at line (\d+)", str(error))
     line = text.splitlines()[int(named[1]) - 1][:120] if named is not None else ""
     if found := _ESCAPES.match(line):
-        return f"; write {found[1]} = " + ("'…'" if _HIDDEN.search(found[1]) else f"'{found[2]}'")
+        shown = "'…'" if _HIDDEN.search(found[1]) else f"'{found[3]}'"
+        return f"; write {found[1]} = " + (f"[{shown}]" if found[2] else shown)
+    if hint := next((hint for begins, hint in _OTHERS.items() if re.match(begins, line)), ""):
+        return f"; {hint}"
+    if "unclosed array" in str(error).lower():
+        return "; write a comma between the values of a list, and a ] behind them"
     if (found := _UNQUOTED.match(line)) is None:
         return "; close the quotation mark" if "illegal character" in str(error).lower() else ""
     key, bracket, value = found.groups()
-    value = value.strip().strip(_TYPOGRAPHIC)
+    value = value.strip().rstrip(";").strip(_TYPOGRAPHIC)
     if value.lower() in _NOTHING:
         return f"; leave {key} out for its default"
     if truth := TRUTHS.get(value.lower()):
@@ -393,7 +400,8 @@ def _quote(text: str, error: ValueError) -> str:
     elif _HIDDEN.search(key):
         written = '"…"'
     else:
-        written = value if value.isdecimal() else to_toml(value)
+        digits = value.replace(",", "")
+        written = digits if digits.isdecimal() else to_toml(value)
     return f"; write {key} = " + (f"[{written}]" if "[" in bracket else written)
 
 

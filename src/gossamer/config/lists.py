@@ -167,7 +167,7 @@ def open_unpacked(path: Path) -> Iterator[BinaryIO]:
 def read_text(file: Path, bytes_max: int = INPUT_BYTES_MAX) -> str:
     """Return a configuration file's text. Raises ConfigError: it cannot be read, or has more than `bytes_max` bytes."""
     try:
-        return read_input(file, bytes_max).decode("utf-8")
+        return read_input(file, bytes_max).decode("utf-8-sig")
     except PermissionError as error:
         raise ConfigError(f"you may not read {file}; run this as its owner, or have them permit it") from error
     except OSError as error:

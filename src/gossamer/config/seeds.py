@@ -1,6 +1,7 @@
 """Seeds: reads and checks the start URLs and segments, and requires a contact for those on public servers."""
 
 import ipaddress
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -159,14 +160,18 @@ def _argument_seed(text: str, schemes: Sequence[str]) -> str:
     try:
         url = seed_url(text, schemes)
     except ConfigError as error:
-        if what := _file_kind(text):
+        # Those of Path raise OSError for a text that is too long for a name.
+        what = "file" if os.path.isfile(text) else "directory" if os.path.isdir(text) else ""  # noqa: PTH112, PTH113
+        if what:
             how = f"if it lists seeds, write --seeds {text}"
             if what == "directory" or text.lower().endswith((".html", ".htm", ".xhtml", ".md")):
                 how = "serve its folder, as with python -m http.server, and give that address"
             raise ConfigError(f"{text!r} is a {what}, not a URL; {how}") from error
         raise
     typed = text.strip()
-    if not (found := _PATTERN(typed) or _COPIED(typed) or _closed_in(typed)):
+    # Addresses of encyclopedias end with a bracket that they open.
+    found = _PATTERN(typed) or _COPIED(typed) or (None if "(" in typed or "[" in typed else _BRACKET(typed))
+    if found is None:
         return url
     how = f"and {found[0]} stands for several in curl and shells: give each of them"
     if found[0][0] == "*":
@@ -176,20 +181,6 @@ def _argument_seed(text: str, schemes: Sequence[str]) -> str:
     elif len(found[0]) == 1:
         how = f"and {found[0]} at its end is often of the text around it: leave it out"
     raise ConfigError(f"the seed {typed!r} is one address, {how}, or write {quote(found[0], '')} for a literal one")
-
-
-def _closed_in(text: str) -> re.Match[str] | None:
-    """Return the bracket at the end of an address that does not open it, as many of encyclopedias do."""
-    found = _BRACKET(text)
-    return found if found and text.count("(" if found[0] == ")" else "[") < text.count(found[0]) else None
-
-
-def _file_kind(text: str) -> str:
-    """Return `file` or `directory` for a path that is there, else nothing."""
-    try:
-        return "file" if Path(text).is_file() else "directory" if text and Path(text).is_dir() else ""
-    except (OSError, ValueError):  # Too long for a name, or with a zero byte.
-        return ""
 
 
 def _has_segments(seeds: SeedsOptions) -> bool:
