@@ -42,8 +42,9 @@ class Site(Answering):
             self.answer(200, b"<title>A page</title>")
         elif self.path.startswith("/to/"):
             self.answer(302, b"", ("Location", self.path.removeprefix("/to")))
-        elif self.path == "/links":
-            self.answer(200, b"<a href=/later>1</a>" + b"".join(b"<a href=/page%d>2</a>" % n for n in range(9)))
+        elif self.path in {"/links", "/silent"}:
+            head = b"<meta name=robots content='index, nofollow'>" if self.path == "/silent" else b""
+            self.answer(200, head + b"<a href=/later>1</a>" + b"".join(b"<a href=/page%d>2</a>" % n for n in range(9)))
         elif self.path == "/later":
             self.answer(503, b"", ("Retry-After", "Fri, 31 Dec 9999 23:59:59 GMT"))
         else:
@@ -281,6 +282,18 @@ def test_a_crawl_whose_links_were_all_rejected_says_so(
     assert out.count("Warning: ") == (named != "")
     assert not named or f"Warning: {says}." in out
     assert json.loads(run("status", "crawl", "--json")[1])["warnings"] == ([says] if named else [])
+
+
+@pytest.mark.heavy
+def test_a_crawl_whose_pages_say_nofollow_says_so_and_how_to_follow_them(run: Gossamer, site: str) -> None:
+    """The pages of `hg serve`, cgit and gitweb have this meta element."""
+    options = ("crawl", f"http://open.test{site}/silent", "--exclude", "/later")
+    status, out, _ = run(*options, "--allow-private", "--hosts", "hosts", "--politeness", "own")
+    assert status == Exit.FINISHED
+    says = f"filters rejected 10 links (nofollow 10, for example http://open.test{site}/later); robots.obey = false"
+    assert says in out
+    crawl(run, *options[1:], "-o", "own", "--no-robots")
+    assert json.loads(run("status", "own", "--json")[1])["pages"] == 10
 
 
 @pytest.mark.heavy

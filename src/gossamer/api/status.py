@@ -45,7 +45,7 @@ from gossamer.ports import UrlSeen
 from gossamer.stages.archive.uploads import Uploads
 from gossamer.stages.frontier.budgets import read_round
 from gossamer.stages.frontier.record import QueueCounts
-from gossamer.stages.scope.chain import DEPTH
+from gossamer.stages.scope.chain import DEPTH, NOFOLLOW
 from gossamer.stages.scope.traps import Traps
 from gossamer.state.epoch import Epochs, load
 from gossamer.state.schema import FRONTIER_COUNTS
@@ -280,7 +280,8 @@ def _tell_rejected(status: Status, totals: Totals, config: Config) -> None:
         f"{name} {number}" + (f", for example {first(name)}" if first(name) else "")
         for name, number in sorted(status.rejected.items(), key=lambda item: -item[1])
     )
-    status.warnings.append(f"no link was followed, because filters rejected {links} ({'; '.join(filters)})")
+    remedy = "; robots.obey = false follows nofollow pages, on your own servers" if NOFOLLOW in status.rejected else ""
+    status.warnings.append(f"no link was followed, because filters rejected {links} ({'; '.join(filters)}){remedy}")
 
 
 def _seed_state(seed: str, why: Callable[[str], dict[str, object]]) -> SeedState:

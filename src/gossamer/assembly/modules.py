@@ -92,8 +92,8 @@ def choose_modules(config: Config, watch: Watch | None = None) -> Chosen:
         if name in MODULES:
             if (needed := NEEDED.get(name)) is not None:
                 require(needed, f"{key}: {name}")
-            tokens = {"tokens": config.robots.tokens} if name == DIRECTIVES else {}
-            return cast("ProcessingModule", build(MODULES[name], key, options=options, **tokens))
+            robots = {"tokens": config.robots.tokens, "obeys": config.robots.obey} if name == DIRECTIVES else {}
+            return cast("ProcessingModule", build(MODULES[name], key, options=options, **robots))
         found = component(name, key, MODULES, "module")
         is_made = hasattr(found, "process") and not isinstance(found, type)
         module = found if is_made else build(name, key)

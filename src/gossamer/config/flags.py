@@ -85,7 +85,7 @@ FLAGS = (
     ),
     Flag("dns", "resolve.servers", str, "Use this DNS server (repeatable).", "SERVER[:PORT]", many=True),
     Flag("allow-private", "resolve.allow_private", bool, "Allow private and loopback addresses.", value=True),
-    Flag("no-robots", "robots.obey", bool, "Ignore robots.txt; for your own servers only.", value=False),
+    Flag("no-robots", "robots.obey", bool, "Ignore robots.txt and meta nofollow; your own servers only.", value=False),
     Flag("serve", "console.port", int, "Serve the dashboard while the crawl runs; port 8817 by default.", "[PORT]"),
     Flag("json", "progress.style", bool, "Print progress as JSON lines.", value="json"),
     Flag("log-format", "progress.style", str, "Show progress as: auto, live, plain, json, quiet.", "FORMAT"),

@@ -13,6 +13,7 @@ from gossamer.model.pages import Findings, PageRow
 from gossamer.model.visits import Reply
 from gossamer.stages.scope.chain import Chain
 from gossamer.url.name import Namer
+from gossamer.url.url import Url
 
 LINKS_AT_ONCE = 1_000
 """Links that are handled before other work may run: about 15 ms."""
@@ -62,6 +63,7 @@ class PageLinks:
         depth = visit.depth + 1
         referrer = visit.url.text
         nofollow = findings.nofollow or outside
+        unfollowed: list[Url] = []
         has_levels = False
         leads_out = self._chain.leads_out
         every = findings.links
@@ -89,6 +91,10 @@ class PageLinks:
                     level = found.level
                     links[key] = Link(url, kind, depth, 0, referrer, NOT_SEED, level)
                     has_levels = has_levels or level is not None
+                elif not outside:
+                    unfollowed.append(url)
+        if unfollowed:
+            self._chain.note_nofollow(unfollowed)
         follow = list(links.values())
         if has_levels:  # The first of several links to a page counts.
             follow.sort(key=lambda link: link.level is None)

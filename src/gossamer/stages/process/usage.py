@@ -38,8 +38,12 @@ class Directives:
 
     name = "directives"
 
-    def __init__(self, options: ProcessOptions | None = None, tokens: Sequence[str] = (PRODUCT,)) -> None:
+    def __init__(
+        self, options: ProcessOptions | None = None, tokens: Sequence[str] = (PRODUCT,), *, obeys: bool = True
+    ) -> None:
+        """`obeys`: whether `nofollow` counts."""
         self._options = options or ProcessOptions()
+        self._nofollow = _NOFOLLOW if obeys else frozenset()
         self._agents = frozenset(("robots", "*", *(token.lower() for token in tokens)))
 
     def wants(self, media_type: str) -> bool:  # headers come with any type
@@ -100,7 +104,7 @@ class Directives:
     ) -> Iterator[Statement]:
         """Note what the words of one header or element say of links and indexing; yield what they say of uses."""
         single = [one for word in words for one in word.split()]  # Some pages write spaces in place of commas.
-        findings.nofollow = findings.nofollow or not _NOFOLLOW.isdisjoint(single)
+        findings.nofollow = findings.nofollow or not self._nofollow.isdisjoint(single)
         findings.noindex = findings.noindex or not _NOINDEX.isdisjoint(single)
         if not _REFUSALS.keys().isdisjoint(single):
             refused = {purpose: False for one in single for purpose in _REFUSALS.get(one, ())}

@@ -28,6 +28,10 @@ OF_RESOURCES = frozenset((Scheme.name, Length.name, ExcludePatterns.name))
 """Filters that also judge the resources of a rendered page, which may be on any host."""
 
 
+NOFOLLOW = "nofollow"
+"""The name of what links and pages say, among those of the filters in counts."""
+
+
 class Chain:
     """Judges links by filters in order. A filter called `depth` must be the last."""
 
@@ -44,8 +48,8 @@ class Chain:
         self.filters = tuple(filters)
         self.depth_limited = DEPTH in names
         self.hops_max = min((one.hops_max for one in filters if isinstance(one, Hops)), default=0)
-        self.counts: dict[str, int] = dict.fromkeys(names, 0)
-        """Links that each filter rejected, counted by `reason` and `reasons`."""
+        self.counts: dict[str, int] = dict.fromkeys((*names, NOFOLLOW), 0)
+        """Links that each filter rejected, counted by `reason` and `reasons`, and those with nofollow."""
         self.examples: dict[str, str] = {}
         """The first link that each filter rejected."""
         self.on_rejected: Callable[[Link, str], None] | None = None
@@ -96,6 +100,11 @@ class Chain:
                     self.on_rejected(link, name)
                 return name
         return ""
+
+    def note_nofollow(self, links: Sequence[Url]) -> None:
+        """Count links that are not followed because they, or their page, say `nofollow`."""
+        self.examples.setdefault(NOFOLLOW, links[0].text)
+        self.counts[NOFOLLOW] += len(links)
 
     def reason_but_depth(self, link: Link) -> str:
         """Return the reason without the depth filter, uncounted: empty for a URL in scope, now or by a shorter path."""
