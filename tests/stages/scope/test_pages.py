@@ -89,6 +89,21 @@ def test_what_a_page_says_of_its_language(
     assert page_languages(reply("text/html", *headers), content) == languages
 
 
+ID = "0123456789abcdef0123456789abcdef01234567"
+HISTORIES = (
+    f"cgit/s/tree/src?id={ID}", f"cgit/s/blame/a.py?h=v1&id={ID}", f"cgit/s/commit/a.py?id={ID}", f"s/log/?id={ID}",
+    f"cgit/s/commit/?h=v1&id={ID}", f"s/diff/?id={ID}&id2={ID}", "s/snapshot/s-1.0.tar.gz", "s/log/a.py?showmsg=1",
+    f"?p=s.git;a=blame;f=a.py;hb={ID}", f"?p=s.git;a=tree;f=src;h={ID};hb={ID}", f"?p=s.git;a=blob;f=a.py;h={ID}",
+    f"?p=s.git;a=commitdiff;h={ID}", f"?p=s.git;a=shortlog;h={ID};pg=1", f"?p=s.git;a=snapshot;h={ID};sf=tgz",
+    f"hg/file/{ID[:12]}/src/a.py", f"shortlog/{ID[:12]}", f"hg/rev/{ID[:12]}?revcount=30", "hg/annotate/tip/a.py",
+    "timeline?c=2020-01-01", f"artifact/{ID}", "file?ci=trunk&name=a.py", "finfo?name=a.py",
+    f"tarball/{ID[:10]}/s.tar.gz",
+    f"o/s/src/commit/{ID}/a.py", f"o/s/-/blob/{ID}/a.py", f"o/s/blame/{ID}/a.py", f"browser/a.py?rev={ID}",
+    "browser/src?order=size&desc=1", "viewvc/a.c?view=log", "viewvc/a.c?r1=1.1&r2=1.2",
+)  # fmt: skip
+"""Addresses of the code browsers that Debian 12 has, and of Gitea and GitLab."""
+
+
 def test_links_of_pages_in_other_languages_lead_nowhere() -> None:
     chain = chain_of(languages=("de", "pt-BR"))
     said = [
@@ -113,6 +128,18 @@ def test_links_of_pages_in_other_languages_lead_nowhere() -> None:
         ("listing_order", "http://h/pub/?C=N&O=D"),
         ("wiki_actions", "http://h/w/index.php?title=Fish&action=edit"),
         ("wiki_actions", "http://h/w/index.php?title=Fish&oldid=12"),
+        *[
+            ("wiki_actions", f"http://h/{rest}")
+            for rest in (
+                "index.php?title=Special:UserLogin&returnto=Fish",
+                "doku.php?id=start&do=edit",
+                "a:b?do=export_raw",
+                "doku.php?id=fish&rev=1588636800",
+                "wiki/Fish?action=diff&version=2",
+                "wiki/Fish?version=3",
+            )
+        ],
+        *[("code_histories", f"http://h/{rest}") for rest in HISTORIES],
         ("reply_forms", "http://h/2026/11/fish/?replytocom=12"),
         ("share_links", "http://h/fish/?share=twitter&nb=1"),
     ],
@@ -130,6 +157,11 @@ def test_useless_addresses(kind: str, address: str) -> None:
     [
         "http://h/pub/", "http://h/pub?C=N;O=D", "http://h/?C=X;O=D", "http://h/?C=N;O=D&x", "http://h/?N=Abel", "http://h/?S=A1",
         "http://h/?x&N=A", "http://h/C=N;O=D", "http://h/?sort=N", "http://h/?q=action=edit", "http://h/?share=tweet",
+        # What code browsers have once for each commit, file and page.
+        f"http://h/s/commit/?id={ID}", f"http://h/?p=s.git;a=commit;h={ID}", f"http://h/hg/rev/{ID[:12]}",
+        "http://h/hg/file/tip/a.py", f"http://h/?p=s.git;a=blob;f=a.py;h={ID};hb=HEAD", f"http://h/info/{ID[:16]}",
+        "http://h/s/tree/src/a.py", "http://h/wiki/Fish", "http://h/s/-/blob/main/a.py", "http://h/browser/a.py",
+        "http://h/o/s/src/branch/main/a.py", "http://h/doku.php?id=do:edit", "http://h/timeline", f"http://h/files/{ID}",
     ],
 )  # fmt: skip
 def test_addresses_that_look_alike(address: str) -> None:

@@ -6,7 +6,6 @@ found (true) or the address itself (false). The chain, the rules for queued URLs
 and the check of `docs/reference/scope.md`, which has an example of each filter, derive from these.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Protocol, Self
@@ -153,8 +152,10 @@ class UselessPath:
     by_place = False
 
     def __init__(self, kinds: Sequence[str]) -> None:
-        self._patterns = {kind: re.compile(USELESS[kind]) for kind in USELESS if kind in kinds}
-        self._any = re.compile("|".join(one.pattern for one in self._patterns.values()) or "(?!)").search
+        self._kinds = [kind for kind in USELESS if kind in kinds]
+        self._patterns = PatternSet([USELESS[kind] for kind in self._kinds])
+        self._mark = "/" if "code_histories" in kinds else "?"
+        """All other kinds are recognized by their query."""
 
     @classmethod
     def make(cls, given: Given) -> Self | None:
@@ -162,11 +163,10 @@ class UselessPath:
 
     def rejects(self, link: Link) -> bool:
         text = link.url.text
-        # All kinds are recognized by their query.
-        return "?" in text and self._any(text) is not None
+        return self._mark in text and self._patterns.matches(text)
 
     def detail(self, link: Link) -> str:
-        return next((f"of the kind {kind}" for kind, one in self._patterns.items() if one.search(link.url.text)), "")
+        return next((f"of the kind {self._kinds[at]}" for at in self._patterns.matching(link.url.text)), "")
 
 
 class _Patterns(Declared):
