@@ -122,6 +122,13 @@ def test_versions_of_a_page_in_other_regions_may_share_what_others_may_not(folde
     assert [one.kind for one in found(folder, pages, links)] == expected
 
 
+def test_pages_that_are_not_listed_need_no_description(folder: Path) -> None:
+    """DokuWiki's indexes and exports have noindex, in the page or in X-Robots-Tag (`robots_meta` has both)."""
+    pages = [page(f"{ROOT}{name}", description="", robots_meta=says) for name, says in (("a", "noindex"), ("b", ""))]
+    links = [link(ROOT, f"{ROOT}{name}") for name in "ab"]
+    assert [(one.kind, one.url) for one in found(folder, pages, links)] == [("missing_description", f"{ROOT}b")]
+
+
 def test_the_last_attempt_counts(folder: Path) -> None:
     pages = [page(f"{ROOT}a", outcome="http_error", status=500, attempt=1), page(f"{ROOT}a", attempt=2, fetched_at=2)]
     assert found(folder, pages, [link(ROOT, f"{ROOT}a")]) == []

@@ -227,7 +227,7 @@ WHERE title <> '' GROUP BY title HAVING count(DISTINCT family) > 1
 SELECT url, '', NULL FROM documents WHERE title = ''
 
 -- missing_description
-SELECT url, '', NULL FROM documents WHERE coalesce(description, '') = ''
+SELECT url, '', NULL FROM listed WHERE coalesce(description, '') = ''
 
 -- orphan
 WITH linked AS (
