@@ -96,7 +96,7 @@ HISTORIES = (
     f"?p=s.git;a=blame;f=a.py;hb={ID}", f"?p=s.git;a=tree;f=src;h={ID};hb={ID}", f"?p=s.git;a=blob;f=a.py;h={ID}",
     f"?p=s.git;a=commitdiff;h={ID}", f"?p=s.git;a=shortlog;h={ID};pg=1", f"?p=s.git;a=snapshot;h={ID};sf=tgz",
     f"hg/file/{ID[:12]}/src/a.py", f"shortlog/{ID[:12]}", f"hg/rev/{ID[:12]}?revcount=30", "hg/annotate/tip/a.py",
-    "timeline?c=2020-01-01", f"artifact/{ID}", "file?ci=trunk&name=a.py", "finfo?name=a.py",
+    "timeline?c=2020-01-01", f"artifact/{ID}", f"file?ci={ID[:16]}&name=a.py", "finfo?name=a.py",
     f"tarball/{ID[:10]}/s.tar.gz",
     f"o/s/src/commit/{ID}/a.py", f"o/s/-/blob/{ID}/a.py", f"o/s/blame/{ID}/a.py", f"browser/a.py?rev={ID}",
     "browser/src?order=size&desc=1", "viewvc/a.c?view=log", "viewvc/a.c?r1=1.1&r2=1.2",
@@ -159,7 +159,8 @@ def test_useless_addresses(kind: str, address: str) -> None:
         "http://h/?x&N=A", "http://h/C=N;O=D", "http://h/?sort=N", "http://h/?q=action=edit", "http://h/?share=tweet",
         # What code browsers have once for each commit, file and page.
         f"http://h/s/commit/?id={ID}", f"http://h/?p=s.git;a=commit;h={ID}", f"http://h/hg/rev/{ID[:12]}",
-        "http://h/hg/file/tip/a.py", f"http://h/?p=s.git;a=blob;f=a.py;h={ID};hb=HEAD", f"http://h/info/{ID[:16]}",
+        "http://h/hg/file/tip/a.py", "http://h/file?name=a.py&ci=tip",
+        f"http://h/?p=s.git;a=blob;f=a.py;h={ID};hb=HEAD", f"http://h/info/{ID[:16]}",
         "http://h/s/tree/src/a.py", "http://h/wiki/Fish", "http://h/s/-/blob/main/a.py", "http://h/browser/a.py",
         "http://h/o/s/src/branch/main/a.py", "http://h/doku.php?id=do:edit", "http://h/timeline", f"http://h/files/{ID}",
     ],

@@ -48,7 +48,7 @@ USELESS: Final[Mapping[str, str]] = MappingProxyType(
             # Fossil
             r"/(?:annotate|blame|fdiff|fileage|finfo|hexdump|timeline|vdiff|vpatch|whistory)\?|"
             r"/(?:artifact|ci_tags|raw|sqlar|tarball|tkthistory|tkttimeline|vinfo|zip)/[0-9a-f]{10}|"
-            r"/(?:dir|file|tree)\?(?:.*&)?ci=|"
+            r"/(?:dir|file|tree)\?(?:.*&)?ci=[0-9a-f]{8}|"
             # Gitea, GitLab and others with addresses of GitHub
             r"/(?:blame|blob|commits|raw|tree|(?:blame|commits|media|raw|src)/commit)/[0-9a-f]{40}(?:[/?]|$)|"
             # Trac, ViewVC
