@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -110,6 +112,36 @@ def test_a_log_that_is_removed_is_made_again(tmp_path: Path) -> None:
     logs.info("dns_error", url="2")
     logs.close()
     assert [line["url"] for line in lines(tmp_path / "logs/info.log")] == ["2"]
+
+
+def rename(file: Path) -> None:
+    """Rename a log as logrotate does with its directive `create`, the default of Debian."""
+    file.rename(file.with_name("rotated"))
+    file.touch()
+
+
+def cut(file: Path) -> None:
+    """Copy a log and cut it as logrotate does with `copytruncate`."""
+    shutil.copy(file, file.with_name("rotated"))
+    os.truncate(file, 0)
+
+
+@pytest.mark.parametrize("rotate", [rename, cut])
+@pytest.mark.parametrize("before", [["1"], []])
+def test_a_log_that_another_program_rotates_goes_on_at_its_path(
+    tmp_path: Path, rotate: Callable[[Path], None], before: list[str]
+) -> None:
+    logs = opened(tmp_path)
+    for url in before:
+        logs.info("dns_error", url=url)
+    logs.flush()
+    rotate(tmp_path / "info.log")
+    for url in ("2", "3"):
+        logs.info("dns_error", url=url)
+        logs.flush()
+    logs.close()
+    assert [line["url"] for line in lines(tmp_path / "info.log")] == ["2", "3"]
+    assert [line["url"] for line in lines(tmp_path / "rotated")] == before
 
 
 def test_a_log_that_cannot_be_renewed_keeps_its_file_and_says_why(tmp_path: Path) -> None:

@@ -45,8 +45,11 @@ class Logs:
     def __init__(self, directory: Path, clock: Clock, options: LogsOptions | None = None) -> None:
         self._clock = clock
         self._paths = {name: directory / name for name in (INFO, CRITICAL)}
-        self._files = {name: _open_append(path) for name, path in self._paths.items()}
-        self._lengths = {name: path.stat().st_size for name, path in self._paths.items()}
+        self._files: dict[str, AppendFile] = {}
+        self._held: dict[str, tuple[int, int]] = {}
+        """The `_state` of each file as this process left it."""
+        for name in self._paths:
+            self._open(name)
         self.error = ""
         """Why the last lines are lost; empty if they are not."""
         self._lines: dict[str, bytearray] = {INFO: bytearray(), CRITICAL: bytearray()}
@@ -85,15 +88,19 @@ class Logs:
         self.flush()
 
     def flush(self) -> None:
-        """Write the buffered lines. If the disk is full, lines are lost. A file that was removed is made again."""
+        """Write the buffered lines. If the disk is full, lines are lost. A file that another program removed, renamed,
+        replaced or cut, as logrotate does, is opened again.
+        """
         for name, lines in self._lines.items():
             if lines:
                 try:
-                    is_full = self._lengths[name] and self._lengths[name] + len(lines) > self._options.file_bytes_max
-                    if is_full or not self._paths[name].exists():
+                    if _state(self._paths[name]) != self._held[name]:
+                        self._open(name)
+                    if self._held[name][1] and self._held[name][1] + len(lines) > self._options.file_bytes_max:
                         self._turn(name)
                     self._files[name].write(lines)
-                    self._lengths[name] += len(lines)
+                    inode, length = self._held[name]
+                    self._held[name] = (inode, length + len(lines))
                     self.error = ""
                 except OSError as error:
                     self.error = f"{self._paths[name]}: {error.strerror or error}"
@@ -115,19 +122,25 @@ class Logs:
         """Rotate a log: rename the old files and start a new one."""
         path = self._paths[name]
         kept = self._options.files_kept
-        if kept == 0 and path.exists():
+        if kept == 0:
             self._files[name].truncate(0)
         else:
-            for number in range(kept - 1, 0, -1) if path.exists() else ():
+            for number in range(kept - 1, 0, -1):
                 with contextlib.suppress(FileNotFoundError):
                     path.with_name(f"{name}.{number}").replace(path.with_name(f"{name}.{number + 1}"))
-            with contextlib.suppress(FileNotFoundError):
-                path.replace(path.with_name(f"{name}.1"))
-            # If the new file cannot be made, the old one stays open: another file could get its descriptor.
-            old = self._files[name]
-            self._files[name] = _open_append(path)
-            old.close()
-        self._lengths[name] = 0
+            path.replace(path.with_name(f"{name}.1"))
+        self._open(name)
+
+    def _open(self, name: str) -> None:
+        """Open the file at a log's path, to append. If that fails, the old one stays open, so that no other file gets
+        its descriptor.
+        """
+        path = self._paths[name]
+        opened = AppendFile(path, _state(path)[1])
+        if name in self._files:
+            self._files[name].close()
+        self._files[name] = opened
+        self._held[name] = _state(path)
 
 
 def log_crash(error: BaseException, directory: Path) -> None:
@@ -139,5 +152,10 @@ def log_crash(error: BaseException, directory: Path) -> None:
         opened.close()
 
 
-def _open_append(path: Path) -> AppendFile:
-    return AppendFile(path, path.stat().st_size if path.exists() else 0)
+def _state(path: Path) -> tuple[int, int]:
+    """Return the inode and the length of a file; zeros if it is missing."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return (0, 0)
+    return (found.st_ino, found.st_size)
