@@ -577,8 +577,17 @@ def test_running_crawls_come_first_and_numbers_are_in_their_order(archives: Serv
     answer = json.loads(urlopen(f"{archives.base}api/crawls").read())
     one = answer["crawls"][0]
     answer["crawls"] = [one | {"name": f"crawl-{n}", "runs": n == 100} for n in (1, 10, 100, 2)]
+    answer["crawls"] += [one | {"name": f"failed-{n}", "state": "failed", "begun": bool(n)} for n in (0, 1)]
     page.route("**/api/crawls", lambda route: route.fulfill(json=answer))
-    expect(page.locator("#crawls tbody th")).to_have_text(["crawl-100", "crawl-1", "crawl-2", "crawl-10"])
+    names = ["crawl-100", "crawl-1", "crawl-2", "crawl-10", "failed-0", "failed-1"]
+    expect(page.locator("#crawls tbody th")).to_have_text(names)
+    expect(page.locator("#crawls tbody tr td:last-child button:first-child")).to_have_text(
+        ["Continue…"] * 4 + ["Start", "Continue…"]
+    )
+    start = page.get_by_role("button", name="Start", exact=True)
+    expect(start).to_be_enabled()
+    page.evaluate("sessionStorage.clear(); location.hash = 'new'")
+    expect(start).to_be_disabled()
 
 
 @pytest.mark.promise("Console", "Of a crawl that is over, the dashboard shows totals, and what failed and why.")
@@ -749,6 +758,7 @@ def test_the_state_of_a_crawl_that_was_killed_is_not_known(web: Endless, opened:
         expect(page.locator("#state")).to_have_text("running")
         served.kill()
         expect(page.locator("#state")).to_have_text("no answer")
+        expect(page.locator("#verdict")).to_have_text("No answer: the figures are the last that were received")
         expect(page.locator("#link")).to_contain_text("trying again")
 
 

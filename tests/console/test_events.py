@@ -233,6 +233,18 @@ def test_a_crawl_that_does_not_answer_is_reported_of(monkeypatch: pytest.MonkeyP
     run(scenario())
 
 
+def test_a_crawl_that_is_gone_is_reported_with_the_reason() -> None:
+    class Gone(Desk):
+        async def ask(self, request: dict[str, object]) -> dict[str, object]:
+            return {"ok": False, "error": "crawl holds no crawl", "kind": "missing"}
+
+    async def scenario() -> None:
+        async with looking(Gone(), 1) as [only]:
+            assert await only.until("silent") == {"says": "crawl holds no crawl"}
+
+    run(scenario())
+
+
 def test_a_stream_beyond_the_bound_waits_a_moment_and_then_takes_the_place_of_the_oldest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

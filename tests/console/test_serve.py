@@ -339,8 +339,13 @@ def test_a_crawl_that_cannot_go_on_says_why(run: Commands, web: str) -> None:
     assert call.post("/api/crawls/one/start").status == 200
     until(lambda: crawl_of(call, "one")["problem"])
     told = crawl_of(call, "one")
-    assert (told["state"], told["runs"]) == ("failed", False)
+    assert (told["state"], told["runs"], told["begun"]) == ("failed", False, False)
     assert "nonsense" in told["problem"]
+    (run.directory / "two").mkdir()
+    (run.directory / "two/crawl.toml").write_text("[[[")
+    told = crawl_of(call, "two")
+    assert (told["state"], told["begun"], told["waiting_for"]) == ("failed", True, "")
+    assert "two/crawl.toml is not TOML" in told["problem"]
 
 
 def test_a_folder_has_one_server(run: Commands) -> None:

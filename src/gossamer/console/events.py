@@ -183,6 +183,8 @@ class EventFeed:
         self._rates: dict[str, object] = {}
         """The rates over time, used only for the health: the page has its own."""
         self._detail_at = 0.0
+        self._silent = SILENT
+        """The message while the crawl does not answer."""
         self._is_over = False
         self._is_last = False
         self._again_at = 0.0
@@ -220,7 +222,7 @@ class EventFeed:
             return event("still", {})
         status = await self._status()
         if status is None:
-            return SILENT
+            return self._silent
         if after_silence:  # No stream was open: what went by is not sent.
             self._see(await self._ask("recent", most=1))
             recent = None
@@ -268,7 +270,10 @@ class EventFeed:
     async def _ask(self, verb: str, **fields: object) -> Mapping[str, object] | None:
         answer = await self._desk.ask({"verb": verb, **fields})
         result = answer.get("result")
-        return result if answer.get("ok") and isinstance(result, Mapping) else None
+        if answer.get("ok") and isinstance(result, Mapping):
+            return result
+        self._silent = event("silent", {"says": str(answer.get("error", ""))})
+        return None
 
 
 def event(name: str, value: object) -> bytes:

@@ -101,12 +101,13 @@ class CrawlSummary(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     state: Annotated[str, Meta(description="created, starting, running, paused, stopping, finished, stopped, failed.")]
     runs: Annotated[bool, Meta(description="It is to run: a restarted server resumes it.")]
+    begun: Annotated[bool, Meta(description="It was started before: resume continues it, else start begins it.")] = True
     pages: int = 0
     queued: int = 0
     pages_s: float = 0.0
     waiting_for: str = ""
     ended: Annotated[str, Meta(description="How its last run ended, for people: page limit reached.")] = ""
-    problem: Annotated[str, Meta(description="Why it failed.")] = ""
+    problem: Annotated[str, Meta(description="Why it failed, or cannot be read.")] = ""
     schedule: Annotated[str, Meta(description="When it runs again, each time as a new crawl.")] = ""
     due_at: Annotated[float | None, Meta(description="Unix time of the next such run.")] = None
     last_run: Annotated[str, Meta(description="Name of the newest of these runs.")] = ""
@@ -274,19 +275,24 @@ class Fleet:
         problem = "" if entry.is_attended else entry.problem
         if not self.folder.is_begun(name):
             state = "starting" if entry.is_attended else "failed" if problem else "created"
-            return CrawlSummary(name=name, state=state, runs=entry.wish.runs, problem=problem, **_plan(entry.wish))
+            return CrawlSummary(
+                name=name, state=state, runs=entry.wish.runs, begun=False, problem=problem, **_plan(entry.wish)
+            )
         status: Mapping[str, Any] = {}
         with suppress(TimeoutError):
             async with asyncio.timeout(STATUS_S_MAX):
                 answer = await entry.crawl.desk.ask({"verb": "status"})
                 status = answer.get("result") or {"state": "failed", "waiting_for": str(answer.get("error", ""))}  # type: ignore[assignment]
         if not status:
-            state = "running" if self.runs(name) else "stopped"
-            status = {"state": state, "waiting_for": UNANSWERED, "ended_says": UNANSWERED}
+            status = {"state": "running" if self.runs(name) else "stopped"}
+            problem = UNANSWERED
         state = str(status.get("state", "running"))
         seeds = status.get("seeds") or {}
         if state == "finished" and seeds.get("count") and not seeds.get("any_fetched"):
             status = {**status, "ended_says": NOTHING_FETCHED}
+        if state == "failed":  # It waits for nothing: that is why it failed, or cannot be read.
+            problem = problem or str(status.get("waiting_for", ""))
+            status = {**status, "waiting_for": ""}
         if entry.is_attended and state in ("stopped", "finished"):
             state = "starting" if entry.wish.runs else "stopping"
             status = {**status, "waiting_for": "", "ended_says": ""}  # Of the run before, or of one that is not over.

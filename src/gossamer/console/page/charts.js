@@ -3,6 +3,8 @@
 import { by } from "./dom.js";
 import { bits, count, decimal, short } from "./words.js";
 
+// The greatest value of an axis whose values are all zero: it has no other number.
+const EMPTY = 1;
 const height = () => (innerWidth > 560 ? 190 : 140);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -85,10 +87,10 @@ function drawn(kind, place) {
     height: height(),
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
     legend: { live: true },
-    scales: { x: { time: true }, y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] } },
+    scales: { x: { time: true }, y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : EMPTY] } },
     axes: [
       { ...axis, space: 70, size: 32, values: times },
-      { ...axis, size: 52, values: (_, ticks) => ticks.map(kind.ticks) },
+      { ...axis, size: 52, values: (plot, ticks) => ticks.map((tick) => (tick && plot.scales.y.max === EMPTY ? "" : kind.ticks(tick))) },
     ],
     series: [
       { label: "at", value: (_, at) => (at ? new Date(1000 * at).toLocaleTimeString("en-GB") : "–") },

@@ -49,7 +49,7 @@ function show(answer) {
       cell(make("span", {}, ...prose(says), ...planned(crawl, says)), crawl.problem ? "text bad-text" : "text"), cell(buttons(crawl)));
   });
   fill(by("crawls"), ["<crawl", "<state", "pages", "pages/s", "queued", "<details", "!actions"], rows, "None so far.");
-  compare.crawls(answer.crawls.filter((crawl) => crawl.state !== "created").map((crawl) => crawl.name));
+  compare.crawls(answer.crawls.filter((crawl) => crawl.begun).map((crawl) => crawl.name));
 }
 
 // Folders with crawls whose names no address of this server can have, or beyond the number that it lists.
@@ -97,7 +97,7 @@ function act(crawl, verb, title) {
 }
 
 function buttons(crawl) {
-  const made = [...(VERBS[crawl.state] ?? []), ["schedule", "Schedule…"]].map(([verb, title]) =>
+  const made = [...(VERBS[crawl.begun || crawl.state !== "failed" ? crawl.state : "created"] ?? []), ["schedule", "Schedule…"]].map(([verb, title]) =>
     make("button", { type: "button", class: "plain", "aria-label": `${title} ${harmless(crawl.name)}`, ...(hasToken() ? {} : { disabled: "" }),
       onclick: (event) => {
         opener = event.currentTarget.getAttribute("aria-label");
@@ -179,7 +179,7 @@ by("new").addEventListener("submit", async (event) => {
 
 function allow() {
   by("hint").hidden = hasToken();
-  by("new").querySelector("button").disabled = !hasToken();
+  by("new").querySelector("button.control").disabled = !hasToken();
 }
 
 inDialog("scheduling", ({ when }, crawl) => tell(by("said"), pathOf(crawl, "schedule"), { when: when.value },

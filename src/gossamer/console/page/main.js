@@ -24,6 +24,9 @@ items.begin();
 recent.whenAsked(questions.why);
 over.whenAsked(questions.why);
 
+const named = location.pathname.match(/\/crawls\/([^/]+)\/$/);
+if (named) say(by("name"), harmless(named[1]));  // Of a crawl that cannot be read nothing else is known.
+
 const HEARD = {
   about(answer) {
     const name = harmless(answer.name);

@@ -44,7 +44,7 @@ export async function read() {
 // Hide the parts that have nothing to show.
 export function trim() {
   for (const id of ["outcomes", "media", "pages", "failed-hosts"]) {
-    by(id).closest("section").hidden = isOver() && by(id).querySelector(".empty") !== null;
+    by(id).closest("section").hidden = isOver() && !by(id).querySelector("td:not(.empty)");
   }
   by("charts").hidden = by("media").closest("section").hidden;
   by("to-lately").hidden = by("lately").hidden;

@@ -51,6 +51,7 @@ export function answers(isLive) {
   if (isLive) return state(shown);
   say(by("state"), "no answer");
   by("state").className = "badge";
+  judge({ says: "no answer: the figures are the last that were received" }, {});
 }
 
 function state(status) {
