@@ -13,7 +13,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from gossamer.config.sections import ConsoleOptions
-from gossamer.console.access import Access
+from gossamer.console.access import Access, access_of
 from gossamer.console.connections import PIECE_BYTES
 from gossamer.console.operations import Bounds
 from gossamer.console.server import serve_app
@@ -77,7 +77,7 @@ class Crawl:
 async def console(crawl: Crawl, request_s_max: float = 5.0, connections_max: int = 8) -> AsyncIterator[int]:
     options = ConsoleOptions(connections_max=connections_max, request_s_max=request_s_max)
     async with Service(connections_max, OWN_SHARE) as service:
-        app = console_app(crawl, Access(TOKEN, True, Bounds(2_000, request_s_max), 1_000), service)
+        app = console_app(crawl, Access(TOKEN, True, Bounds(2_000, request_s_max), 1_000, "crawls.example"), service)
         async with serve_app(app, options, 0, service) as address:
             assert address.startswith("http://127.0.0.1:")
             yield int(address.rpartition(":")[2])
@@ -130,6 +130,30 @@ def test_the_status_is_json_for_this_machines_own_names_alone() -> None:
         "[::1%25x]", "[localhost]", "localhost/", "localhost\t:1", "0x7f.1", "2130706433", "127.1",
     )  # fmt: skip
     assert statuses(ask(Crawl(), *(request("GET /api/status", host=name) for name in others))) == [421] * len(others)
+
+
+@pytest.mark.promise("Console", "Through a proxy at `console.public_url`, every request needs the token.")
+@pytest.mark.parametrize(
+    ("line", "headers", "status"),
+    [
+        ("GET /", {}, 200),
+        ("GET /api/status", {}, 401),
+        ("GET /metrics", {}, 401),
+        ("GET /api/status", {"Authorization": f"Bearer {TOKEN}"}, 200),
+        ("POST /api/pause", {"Authorization": f"Bearer {TOKEN}", "Origin": "https://crawls.example"}, 200),
+        ("POST /api/pause", {"Authorization": f"Bearer {TOKEN}", "Origin": "https://evil.example"}, 403),
+        ("POST /api/pause", {"Authorization": f"Bearer {TOKEN}", "Sec-Fetch-Site": "cross-site"}, 403),
+    ],
+)
+def test_a_proxy_passes_on_what_has_the_token(line: str, headers: dict[str, str], status: int) -> None:
+    fields = [f"{name}: {value}" for name, value in {"Content-Type": "application/json", **headers}.items()]
+    body = b"{}" if line.startswith("POST") else b""
+    assert statuses(ask(Crawl(), request(line, *fields, body=body, host="Crawls.example"))) == [status]
+
+
+def test_the_name_of_the_proxy_is_that_of_the_public_url(tmp_path: Path) -> None:
+    for url, host in (("https://Crawls.example:8443/a", "crawls.example:8443"), ("", "")):
+        assert access_of(tmp_path, ConsoleOptions(public_url=url)).public_host == host
 
 
 def test_what_is_not_there_or_not_allowed() -> None:

@@ -225,7 +225,12 @@ class ConsoleOptions(Section, frozen=True):
         int | None, Key("Serve on this port; 0 takes any. None: not served.", ge=0, le=65_535, basic=True)
     ] = None
     public_url: Annotated[
-        str, Key("URL of the console from outside, through your proxy; hubs call it.", basic=True, check=web_address)
+        str,
+        Key(
+            "URL of the console from outside, through your proxy; requests there need the token. Hubs call it.",
+            basic=True,
+            check=web_address,
+        ),
     ] = ""
     address: Annotated[
         str,

@@ -4,9 +4,9 @@ A page open in a browser here can send requests to loopback, and by a name that 
 the answers; what gives it away is the name (DNS rebinding), or what the browser says of where it comes from (`Origin`,
 RFC 6454; `Sec-Fetch-Site`, W3C Fetch Metadata). Nothing is allowed across origins: there are no CORS headers.
 
-Requests that change something need the token; served elsewhere than on loopback, everything does, except for the page
-itself, which is always the same, for hooks, whose addresses are secrets of their own, and for what a crawl publishes
-about itself.
+Requests that change something need the token; served elsewhere than on loopback, or through a proxy, everything does,
+except for the page itself, which is always the same, for hooks, whose addresses are secrets of their own, and for what
+a crawl publishes about itself.
 """
 
 import errno
@@ -59,22 +59,26 @@ class Access(NamedTuple):
     bounds: Bounds
     hook_bytes_max: int = 0
     """Largest body of a request from a hub."""
+    public_host: str = ""
+    """`Host` of requests through a proxy, in lower case."""
 
 
 def access_of(state: Path, options: ConsoleOptions, hook_bytes_max: int = 0) -> Access:
     """Return the access with the token in the directory `state`. Raises ConfigError: the token cannot be kept."""
     bounds = Bounds(options.body_bytes_max, options.request_s_max)
-    return Access(token_of(state), is_local(options.address), bounds, hook_bytes_max)
+    return Access(token_of(state), is_local(options.address), bounds, hook_bytes_max, _place(options.public_url))
 
 
 class Guard:
     """Refuses requests that are not allowed."""
 
-    def __init__(self, app: ASGIApp, token: str, *, is_local: bool, public: tuple[str, ...]) -> None:
-        """Guard `app`. Paths that begin as `public` says need no token, nor, on loopback (`is_local`), does reading."""
+    def __init__(self, app: ASGIApp, access: Access, public: tuple[str, ...]) -> None:
+        """Guard `app`. Paths that begin as `public` says need no token, nor does reading on loopback, except through a
+        proxy.
+        """
         self._app = app
-        self._token = token.encode()
-        self._is_local = is_local
+        self._token = access.token.encode()
+        self._access = access
         self._public = public
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -99,9 +103,10 @@ class Guard:
         if len(headers.getlist("host")) > 1:  # RFC 9112, section 3.2: proxies may go by the other one.
             return error(400, "a request has one Host header", CLOSE)
         is_page = scope["method"] in READS and PAGE.fullmatch(scope["path"]) is not None
-        if self._is_local and not _is_loopback(host):
-            says = "on loopback only names of this machine are served: a proxy sends `Host: localhost`"
-            return error(421, f"{says}, or console.address names another address", CLOSE)
+        is_local = self._access.is_local and (not host or host != self._access.public_host)
+        if is_local and not _is_loopback(host):
+            says = "on loopback only names of this machine are served, and that of console.public_url: behind a proxy"
+            return error(421, f"{says} set it to the address that browsers show", CLOSE)
         if not _is_own(headers, host, is_page=is_page):
             return error(403, "other sites may not ask", CLOSE)
         given = headers.get("authorization")
@@ -111,7 +116,7 @@ class Guard:
             says = "the token is not that of what is served here"
             says = says if scheme.lower() == "bearer" else "the token is sent as `Authorization: Bearer TOKEN`"
             return error(401, says, {"WWW-Authenticate": "Bearer", **CLOSE})
-        needed = not is_page and (not self._is_local or scope["method"] not in READS)
+        needed = not is_page and (not is_local or scope["method"] not in READS)
         if needed and given is None:
             says = "this needs the token, as `Authorization: Bearer TOKEN`; the file console.token holds it"
             return error(401, says, {"WWW-Authenticate": "Bearer", **CLOSE})

@@ -451,5 +451,5 @@ def mcp_app(sessions: StreamableHTTPSessionManager, access: Access) -> Starlette
     """Return the application: one address, and no request without the token."""
     app = Starlette(routes=[Route(PATH, StreamableHTTPASGIApp(sessions), methods=["POST"])])
     app.router.redirect_slashes = False
-    app.add_middleware(Guard, token=access.token, is_local=access.is_local, public=())
+    app.add_middleware(Guard, access=access, public=())
     return app

@@ -304,5 +304,5 @@ def app(
     )
     made.router.redirect_slashes = False
     # Hubs come through a proxy, under a name of their own; all other requests come directly.
-    made.add_middleware(Guard, token=access.token, is_local=access.is_local, public=hooks.PUBLIC)
+    made.add_middleware(Guard, access=access, public=hooks.PUBLIC)
     return made
