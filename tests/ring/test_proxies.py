@@ -156,6 +156,11 @@ def test_what_cannot_be_a_pool_is_refused(tmp_path: Path) -> None:
         (("proxies.urls={de=['env:NO_SUCH_PROXY']}",), "the environment variable NO_SUCH_PROXY is not set"),
         (("proxies.urls={de=['http://p:1']}", "proxies.places={'.fr'='fr'}"), "fr has the label 'fr'"),
         (("proxies.urls={de=[]}",), "urls: de has no proxy; add one"),
+        *(
+            (("proxies.urls={de=['http://p:1']}", f"proxies.places={{'{place}'='de'}}"), f"{place}' is no host's name")
+            for place in ("https://a.de/", "Example.de", "münchen.de")
+        ),
+        (("proxies.urls={de='http://u:p@q:1'}",), r"is .\[redacted\]., expected a list, such as \[.a., .b.\]$"),
         (
             ("proxies.urls={de=['http://p:1']}", "fetch.proxy=http://q:1"),
             "fetch.proxy, and proxy in .request., exclude a",

@@ -32,7 +32,7 @@ def _line(mistake: Mistake, origins: Mapping[str, str]) -> str:
         return where + _unknown(path)
     is_option = place.startswith("--") and place != "--set"
     given = _show(REDACTED if key_of(".".join(path[:2])).secret else mistake.given)
-    if isinstance(mistake.given, str) and message.startswith("expected a list"):
+    if isinstance(mistake.given, str) and message.startswith("expected a list") and REDACTED not in given:
         message += f"; write [{given}]"
     if message == "expected true or false" and (truth := TRUTHS.get(str(mistake.given).lower())):
         message += f"; write {truth}"

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from gossamer.options import Key, Section
+from gossamer.stages.frontier.options import require_host
 
 
 class ProxiesOptions(Section, frozen=True):
@@ -30,5 +31,6 @@ class ProxiesOptions(Section, frozen=True):
             if not listed:  # Else its sites would have no proxy.
                 raise ValueError(f"urls: {label} has no proxy; add one, or leave the label out")
         for place, label in self.places.items():
+            require_host(place.removeprefix("."))  # Else the sites meant would take any proxy.
             if label not in self.urls:
                 raise ValueError(f"places: {place} has the label {label!r}, and urls has none of it; add it there")

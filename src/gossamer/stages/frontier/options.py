@@ -15,7 +15,8 @@ _is_host = re.compile(rf"(?!.{{{HOST_BYTES_MAX + 1}}})(?:[a-z0-9_-]++(?:\.[a-z0-
 """Matches a host as in `Url.host`: no port, and other alphabets in their ASCII form."""
 
 
-def _require_host(name: str) -> None:
+def require_host(name: str) -> None:
+    """Raise ValueError for text that no host in a URL can be."""
     if not _is_host(name):
         raise ValueError(f"{name!r} is no host's name; write it as in a URL, in small letters: example.org")
 
@@ -185,12 +186,12 @@ class HostOverride(Section, frozen=True):
 class HostsOptions(NamedSection, frozen=True):
     """Settings for single hosts: each key is a host's name, its value a table."""
 
-    overrides: Annotated[dict[str, HostOverride], Key("By host.", names=_require_host, live=True)] = {}
+    overrides: Annotated[dict[str, HostOverride], Key("By host.", names=require_host, live=True)] = {}
 
 
 def _require_host_or_site(key: str) -> None:
     name = key.removeprefix(".")
-    _require_host(name)
+    require_host(name)
     if name != key and site_of(name) != name:
         raise ValueError(f"{key!r} is no site: the site of {name} is .{site_of(name)}")
 
