@@ -127,6 +127,10 @@ def test_a_port_that_is_taken_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_pa
     [
         (("crawl", "docs.a.test"), {"DISPLAY": ":9"}, "docs.a.test is no http or https URL; write that of the login"),
         (("crawl", "http://a.test/"), {}, "run `gossamer login crawl http://a.test/ --remote-debugging 9222`"),
+        (("crawl", "a.test"), {}, "a.test is no http or https URL"),
+        (("crawl", "http://a.test/", "--remote-debugging", "65536"), {}, "65536: expected a number from 1 to 65535"),
+        (("crawl", "http://a.test/", "--remote-debugging", "-1"), {}, "-1: expected a number from 1 to 65535"),
+        ((__file__, "http://a.test/"), {"DISPLAY": ":9"}, "test_login.py is a file; name the directory of a crawl"),
         (("crawl", "http://a.test/", "--browser", "/no"), {}, "there is no /no; install it (Debian: apt-get install"),
     ],
 )

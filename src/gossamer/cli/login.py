@@ -43,7 +43,7 @@ def login(
     port: Annotated[
         int,
         Option(
-            "--remote-debugging", metavar="PORT", min=1, max=65_535,
+            "--remote-debugging", metavar="PORT",
             help="Open no window; another browser takes control through this port of loopback.", show_default=False,
         ),
     ] = 0,
@@ -58,15 +58,15 @@ def login(
     Logins with two factors, scripts, or single sign-on through another site. The cookies of the URL's site go to DIR,
     and are credentials: only you can read them there.
     """
+    host = host_of(url) if url.startswith(("http://", "https://")) else None
+    if host is None:
+        raise ConfigError(f"{url} is no http or https URL; write that of the login page")
     path = _browser(program)
     if os.getuid() == 0 and not unsandboxed:
         raise ConfigError("Chromium has no sandbox as root: log in as another user, or add --unsandboxed")
     if not (port or any(os.environ.get(name) for name in DISPLAYS)):
         shown = f"gossamer login {shell_word(directory)} {shell_word(url)} --remote-debugging {PORT}"
         raise ConfigError(f"there is no display for a window of the browser; run `{shown}`, which says what to open")
-    host = host_of(url) if url.startswith(("http://", "https://")) else None
-    if host is None:
-        raise ConfigError(f"{url} is no http or https URL; write that of the login page")
     _require_stopped(directory)
     if port:
         _require_free(port)
@@ -99,6 +99,8 @@ def _browser(program: str) -> str:
 
 
 def _require_free(port: int) -> None:
+    if not 0 < port < 65_536:
+        raise ConfigError(f"--remote-debugging {port}: expected a number from 1 to 65535")
     try:  # The browser says nothing of it, and another program would be found there.
         socket.create_server(("127.0.0.1", port)).close()
     except OSError as error:
@@ -128,6 +130,8 @@ def _store(directory: Path, cookies: list[dict[str, Any]]) -> None:
 
 
 def _require_stopped(directory: Path) -> None:
+    if directory.is_file():
+        raise ConfigError(f"{directory} is a file; name the directory of a crawl")
     if DirectoryLock.is_held(directory / LOCK):
         raise ConfigError(f"{directory}: its crawl runs; stop it with `gossamer stop {shell_word(directory)}` first")
 
