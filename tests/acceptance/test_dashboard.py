@@ -632,7 +632,9 @@ def test_a_crawl_that_is_over_is_shown_by_what_came_of_it(
     expect(page.locator("#pages tbody tr")).to_have_count(3)
     wide = "[...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth)"
     assert page.evaluate(f"{wide}.map((one) => one.ariaLabel)") == []
-    page.emulate_media(media="print")  # What is last in a section may end a page, else the first one has the title alone.
+    page.emulate_media(
+        media="print"
+    )  # What is last in a section may end a page, else the first one has the title alone.
     breaks = "(query) => getComputedStyle(document.querySelector(query)).breakAfter"
     assert [page.evaluate(breaks, query) for query in ("#verdict", "h2", "h2 + p")] == ["auto", "avoid", "avoid"]
     page.emulate_media(media="screen")
