@@ -11,8 +11,7 @@ class RobotsOptions(Section, frozen=True):
     """How robots.txt is obeyed, kept and retried."""
 
     obey: Annotated[
-        bool,
-        Key("Request robots.txt and obey it, and nofollow of pages; false only for your own servers.", basic=True),
+        bool, Key("Request robots.txt and obey it, and nofollow of pages; false only for your own servers.", basic=True)
     ] = True
     product_token: Annotated[str, Key("The name of the crawler in robots.txt files.", pattern=TOKEN, basic=True)] = (
         "gossamer"  # noqa: S105 - a name, no secret
