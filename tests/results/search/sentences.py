@@ -1,7 +1,8 @@
 """Sentences: pages in many languages, and queries as their readers type them, each with the page that answers.
 
 Modelled on reports of users: quickwit-oss/tantivy#718 and #855 (Chinese, Japanese), openlibrary#599 and dataverse#1720
-(accents, colons), tantivy-py#70; and on the examples of UAX 15 and of Snowball.
+(accents, colons), tantivy-py#70; on Lucene's word delimiter, which divides words and numbers; and on the examples of
+UAX 15 and of Snowball.
 """
 
 from __future__ import annotations
@@ -48,6 +49,11 @@ PAGES: dict[str, tuple[str, str]] = {
         "Sold for $1,299.99 🎉 to a 👨\u200d👩\u200d👧 of 🇩🇪, rated \u2605\u2605, \u2764\ufe0f; paid 2499,50 \u20ac",
     ),
     "army": ("he", "צה״ל"),
+    "numbers": (
+        "en",
+        "gcc -O2 of Fedora39; 5GHz, 32GB, RFC 9110, Perl 5.38, 4:55 pm, 2021-04-03T12:00:00Z, 7\u202f654\u202f321 km, "
+        + "98 765,43 kr, arXiv:1706.03762v5",
+    ),
     "zero": ("", "un\u200bbreak\u2060able"),
 }
 QUERIES: tuple[tuple[str, str], ...] = (
@@ -73,6 +79,8 @@ QUERIES: tuple[tuple[str, str], ...] = (
     ("1299.99", "sold"), ("$1,299.99", "sold"), ("1.299,99", "sold"), ("2,499.50", "sold"), ("🎉", "sold"),
     ("👨\u200d👩\u200d👧", "sold"), ("🇩🇪", "sold"), ("\u2605", "sold"), ("\u2764", "sold"), ("\u2764\ufe0f", "sold"),
     ('"🎉" sold', "sold"),
-    ('צה"ל', "army"),
+    ('צה"ל', "army"), ('"-O2"', "numbers"), ("fedora 39", "numbers"), ("5 GHz", "numbers"), ("32 GB", "numbers"),
+    ("1706.03762", "numbers"), ("arXiv:1706.03762", "numbers"), ("RFC9110", "numbers"), ("perl5.38", "numbers"),
+    ("4:55pm", "numbers"), ("2021-04-03", "numbers"), ("7654321", "numbers"), ("98765.43", "numbers"),
     ("gossamer", "wide"), ("unbreakable", "zero"), ("un\u00adbreakable", "zero"),
 )  # fmt: skip

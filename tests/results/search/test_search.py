@@ -138,6 +138,7 @@ def test_what_was_not_understood_is_reported(crawled: Path) -> None:
     for part in ("[2000 TO *]", "f*x", "fox~2", "text:>a", "title:🦊", '"lazy dog OR'):
         assert any(part in problem for problem in found.problems), part
     assert any("OR" in problem for problem in ask(crawled, "fox OR").problems)
+    assert '"-word"' in ask(crawled, "-Wall").problems[0]
     for query in ("fox AND", "((", "title:", "*", "\\", "a:b:c", "🦊", "+-", "x" * 2000, "fox OR OR", "[a TO", "\x00"):
         ask(crawled, query)
 

@@ -83,6 +83,7 @@ def test_a_snippet_is_where_most_words_are(tmp_path: Path) -> None:
     [hit] = ask(write(tmp_path / "search", page("a", text)), "red fox").hits
     assert [hit.snippet[start:end] for start, end in hit.highlights] == ["red", "fox"]
     assert len(hit.snippet) <= 200
+    assert hit.snippet.endswith((" more", " of", " it"))
 
 
 def test_exact_words_rank_before_other_forms(tmp_path: Path) -> None:
@@ -164,6 +165,8 @@ def test_what_finds_nothing_is_answered_with_a_similar_query_that_does(index: Pa
     assert ask(index, "ofice runing").suggestion == "office running"
     assert ask(index, "xylophone").suggestion == ""
     assert ask(index, "office").suggestion == ""
+    assert ask(index, "gcc -O2").suggestion == 'gcc "-O2"'
+    assert ask(index, "1299999").suggestion == ""
 
 
 def test_answers_count_their_hosts_and_languages(index: Path, tmp_path: Path) -> None:

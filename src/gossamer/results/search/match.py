@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 import tantivy
+from msgspec.structs import replace
 from tantivy import Filter, Occur, Query, TextAnalyzerBuilder, Tokenizer
 
 from gossamer.results.search.parse import FILTERS, QueryAtom, QueryGroup
-from gossamer.results.search.words import fold, is_dense, joined_of, loose_of, symbols_of, terms_of
+from gossamer.results.search.words import fold, is_dense, joined_of, loose_of, numbered_parts, symbols_of, terms_of
 
 FIELDS_1 = {"title": "title", "anchors": "anchors", "text": "text", "url": "url"}
 FIELDS_2 = {"title": "title_words", "anchors": "anchors", "text": "words", "url": "url_words"}
@@ -27,6 +28,8 @@ _WITHIN_CHARACTERS_MIN = 5
 _SYMBOL_WEIGHT = 20.0
 """Of `C++` itself beside pages with C."""
 _VERSION = re.compile("v?[0-9]+")
+_CONTINUED = re.compile(r"(?<!\d)\d{4}(?:\.\d{4,5}|-\d\d-\d\d)\Z")
+"""An identifier of arXiv, which a version may follow, or a day, which a time may follow."""
 _ELISION = re.compile(r"(?:[cdjlmnst]|qu|dell|nell|all|un)['\u2019](.+)", re.IGNORECASE)
 """An article or pronoun of French, Italian or Catalan before a word."""
 EXACT_SCORE = 100.0
@@ -107,7 +110,6 @@ class QueryMatcher:
             if not any(map(is_dense, atom.terms)):
                 found = [self._accent_query(atom, self._fields[name]) for name in named]
             if not atom.is_quoted and not atom.is_prefix:
-                found += [self._terms(atom, name, terms) for terms in _other_terms(atom) for name in named]
                 found += [self._one(atom, "loose", form) for form in joined_of(atom.text) if not atom.field]
         else:
             forms = self.forms(atom)
@@ -116,6 +118,11 @@ class QueryMatcher:
             if self._is_within and len(atom.terms[0]) >= _WITHIN_CHARACTERS_MIN and atom.terms[0].isalpha():
                 pattern = f".*{atom.terms[0]}.*"
                 found += [Query.regex_query(self._schema, self._fields[name], pattern) for name in named]
+        if not atom.is_quoted and not atom.is_prefix:
+            found += [self._terms(atom, name, terms) for terms in _other_terms(atom) for name in named]
+            if _CONTINUED.search(atom.text):
+                begun = replace(atom, is_prefix=True)
+                found += [self._terms(begun, name, atom.terms) for name in named]
         return [Query.boost_query(query, _LOOSE_WEIGHT) for query in found]
 
     def _accent_query(self, atom: QueryAtom, field: str) -> Query:
@@ -148,7 +155,9 @@ class QueryMatcher:
 
 
 def _other_terms(atom: QueryAtom) -> Iterator[tuple[str, ...]]:
-    """Yield the other ways to write a word of several terms: in one, without its article, with or without a `v`."""
+    """Yield the other ways to write a word: in one, without its article, with or without a `v`, and with a number apart
+    from its unit, and its thousands from each other.
+    """
     for form in joined_of(atom.text):
         yield (form,)
     if elided := _ELISION.fullmatch(atom.text):
@@ -156,6 +165,11 @@ def _other_terms(atom: QueryAtom) -> Iterator[tuple[str, ...]]:
     if len(atom.terms) > 1 and _VERSION.fullmatch(atom.terms[0]):
         first = atom.terms[0]
         yield (first.removeprefix("v") if first[0] == "v" else f"v{first}", *atom.terms[1:])
+    apart = tuple(part for term in atom.terms for part in numbered_parts(term) or (term,))
+    if len(apart) > len(atom.terms):
+        yield apart
+    if len(first := next(iter(atom.terms), "")) > 3 and first.isdecimal() and first[0] != "0":
+        yield (*f"{int(first):,}".split(","), *atom.terms[1:])
 
 
 def _any(queries: Iterable[Query]) -> Query:

@@ -63,7 +63,10 @@ class QueryParser:
 
     def parse(self) -> QueryGroup:
         """Return the whole query."""
-        return self._group(0)
+        whole = self._group(0)
+        if whole.parts and not any(is_wanted for is_wanted, _ in whole.parts):
+            self.problems.append('all words are left out, as - is before them; write "-word" to find one with its dash')
+        return whole
 
     def _group(self, depth: int) -> QueryGroup:
         parts: list[tuple[bool, QueryAtom | QueryGroup]] = []

@@ -1,5 +1,6 @@
 """Query: searches an index, also while it is written."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -29,6 +30,8 @@ NEAR_PAGES = 20
 """Pages that are read for a word similar to one that no page has."""
 LONG_CHARACTERS = 6
 """A word of this length may differ in two letters, a shorter one in one."""
+_OPTION = re.compile(r"(?<!\S)-[^\s\"()]++(?!\S)")
+"""A word that a query leaves out, or an option of a command."""
 _OPENINGS_MAX = 3
 
 
@@ -155,19 +158,24 @@ def _counts(searcher: tantivy.Searcher, query: tantivy.Query, field: str, most: 
 
 
 def _suggestion(index: tantivy.Index, layout: int, question: SearchQuestion, whole: QueryGroup) -> str:
-    """Return the query with each unknown word replaced by the most similar one of the index, if that finds pages."""
+    """Return the query with each unknown word replaced by the most similar one of the index, and words that it leaves
+    out in quotes, if that finds pages.
+    """
     searcher = index.searcher()
     suggested = question.query
     field = FIELDS_2["text"] if layout > 1 else FIELDS_1["text"]
     for atom in atoms_of(whole):
-        if len(atom.terms) != 1 or is_dense(atom.terms[0]) or searcher.doc_freq(field, atom.terms[0]):
+        if len(atom.terms) != 1 or searcher.doc_freq(field, atom.terms[0]):
             continue
         [term] = atom.terms
+        if is_dense(term) or term.isdecimal():
+            continue
         similar = tantivy.Query.fuzzy_term_query(index.schema, field, term, 1 if len(term) < LONG_CHARACTERS else 2)
         near = [text_in(searcher.doc(address), "text") for _, address in searcher.search(similar, NEAR_PAGES).hits]
         words = Counter(word for text in near for word in terms_of(text[:SCANNED_CHARACTERS_MAX]))
         if best := get_close_matches(term, [word for word, _ in words.most_common()], 1, 0.7):
             suggested = suggested.replace(atom.text, best[0])
+    suggested = _OPTION.sub(r'"\g<0>"', suggested)
     if suggested == question.query:
         return ""
     query = QueryMatcher(index.schema, layout).query(QueryParser(suggested).parse())

@@ -14,6 +14,7 @@ SCANNED_IN_ALL_MAX = 5_000_000
 """Characters that are read for the snippets of one answer; further hits show the beginning of their page."""
 MARKS_MAX = 100
 _LEAD_CHARACTERS = 40
+_LAST_WORD = re.compile(r"\s\S*+\Z")
 _WORD = re.compile(f"(?:[{DENSE}{IGNORED}]+|(?:(?![{DENSE}])[\\w{MARKS}{IGNORED}])+)")
 _BEGINNING = "(?<![A-Za-z0-9])(?=[{}\x80-\U0010ffff])"
 _Mark = tuple[int, int, str]
@@ -43,6 +44,8 @@ class Snippets:
         marks = list(islice(self._marks(text, language), MARKS_MAX))
         start = _best_start(text, marks)
         end = min(len(text), start + SNIPPET_CHARACTERS_MAX)
+        if end < len(text) and (last := _LAST_WORD.search(text, end - _LEAD_CHARACTERS, end + 1)) is not None:
+            end = last.start()
         places = tuple((first - start, last - start) for first, last, _ in marks if start <= first and last <= end)
         return "".join(" " if one.isspace() else one for one in text[start:end]), places
 

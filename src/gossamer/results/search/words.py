@@ -49,6 +49,7 @@ _AFTER = ".,;:!?)\"'"
 _THOUSANDS = re.compile(r"\d{1,3}([,.'\u2019])\d{3}(?:\1\d{3})*")
 _LATIN = re.compile("[A-Za-z0-9]+")
 _HUMPS = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_NUMBERED = re.compile(r"([^\W\d_]++)(\d++)|(\d++)([^\W\d_]++)")
 _AMOUNT = re.compile(r"(\d{1,3}(?:([,.'\u2019])\d{3})(?:\2\d{3})*|\d{4,})(?!\2)[.,](\d\d?)")
 _SYMBOL = re.compile(
     r"(?<![\w+#])(?:[a-z](?:\+\+|#)(?![+#])|\.net\b)|[\U0001f1e6-\U0001f1ff]{2}"
@@ -149,7 +150,7 @@ def joined_terms(text: str) -> list[str]:
 def _parts_of(text: str) -> tuple[str, ...]:
     """Return the terms of a text without spaces that its words alone do not have."""
     text = text.rstrip(_AFTER)
-    if text.isalnum() and text.islower():  # Most words.
+    if text.isalpha() and text.islower():  # Most words.
         return ()
     found: list[str] = (
         symbols_of(text) if not text.isascii() or "#" in text or "++" in text or ".net" in text.lower() else []
@@ -158,6 +159,8 @@ def _parts_of(text: str) -> tuple[str, ...]:
         found += joined_of(word)
         if "\u200c" in word:  # Persian writes such parts apart too.
             found += terms_of(word.replace("\u200c", " "))
+    if not text.isalpha():
+        found += (part for term in terms_of(text) for part in numbered_parts(term))
     for word in () if text.islower() else _LATIN.findall(text):
         if not word.isupper() and not word[1:].islower() and len(word) <= JOINED_CHARACTERS_MAX:
             found += [part.lower() for part in _HUMPS.split(word) if 1 < len(part) < len(word)]
@@ -179,6 +182,12 @@ def joined_of(word: str) -> tuple[str, ...]:
         return ()
     is_number = joined.isdecimal() and "." in word
     return () if is_number and _THOUSANDS.fullmatch(word) is None else (*dict.fromkeys((joined, fold(joined))),)
+
+
+def numbered_parts(term: str) -> tuple[str, ...]:
+    """Return the parts of a term that is a word and a number, such as `5ghz`; none of another one."""
+    numbered = _NUMBERED.fullmatch(term)
+    return tuple(filter(None, numbered.groups())) if numbered is not None else ()
 
 
 def symbols_of(text: str) -> list[str]:
