@@ -52,7 +52,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "numbers": (
         "en",
         "gcc -O2 of Fedora39; 5GHz, 32GB, RFC 9110, Perl 5.38, 4:55 pm, 2021-04-03T12:00:00Z, 7\u202f654\u202f321 km, "
-        + "98 765,43 kr, arXiv:1706.03762v5",
+         "98 765,43 kr, arXiv:1706.03762v5",
     ),
     "zero": ("", "un\u200bbreak\u2060able"),
 }
