@@ -121,6 +121,23 @@ def test_a_text_may_end_with_a_short_table_or_definitions(after: str, is_kept: b
     assert complete_blocks(outline, keep) == ([True] * len(keep) if is_kept else keep)
 
 
+@pytest.mark.parametrize(
+    ("post", "kept", "is_kept"),
+    [
+        ("<div class=post><p>{}</p></div>", 4, True),
+        ("<tr><td><div class=comhead>by me<div class=post><span>{}</span></div>", 4, True),
+        ("<div><p>{}</p></div>", 4, False),
+        ("<div class=post><p>{}</p></div>", 2, False),
+        ("<div class=post><p><a href=/>{}</a></p></div>", 4, False),
+    ],
+)
+def test_a_short_post_of_a_thread_is_kept_with_the_others(post: str, kept: int, is_kept: bool) -> None:
+    outline = page("".join(post.format(f"post {n}" if n < kept else "+1") for n in range(5)))
+    keep = [block.text.startswith("post") for block in outline.blocks]
+    made = [block.text for block, keeps in zip(outline.blocks, complete_blocks(outline, keep), strict=True) if keeps]
+    assert ("+1" in made) == is_kept
+
+
 def test_a_formula_between_paragraphs_is_part_of_the_text() -> None:
     outline = page("<main><p>kept</p><math><mi>x</mi></math><p>kept</p>Advertisement<p>kept</p></main>")
     keep = complete_blocks(outline, [block.text == "kept" for block in outline.blocks])

@@ -46,6 +46,12 @@ CELLS_MIN = 4
 CELL_WORDS_MAX = 10
 CELLS_KEPT = 0.3
 """Tables with 4 blocks or more, of 10 words or fewer on average, are kept whole if this share of words is kept."""
+REPEATED_MIN = 4
+REPEATED_KEPT = 0.7
+REPEATED_WORDS_MAX = 12
+"""Of 4 elements of one class or more, those of 12 words or fewer are kept if this share of all is: short posts."""
+REPEATED_DEPTH = 3
+"""A block has the class of the first of its element and those around it that has one: of these many."""
 _WORDS_MIN = 20.0
 """Lower bound of a page's words in the computation, so that a page without content does not yield an unlikely block."""
 
@@ -154,6 +160,7 @@ def complete_blocks(outline: Outline, keep: list[bool]) -> list[bool]:
         if names[at] == "pre" and (out[at - 1 : at] == [True] or out[at + 1 : at + 2] == [True]):
             out[at] = True
     _fill_tables(outline, out)
+    _fill_repeated(outline, out)
     return out
 
 
@@ -304,6 +311,28 @@ def _fill_tables(outline: Outline, keep: list[bool]) -> None:
         if len(held) >= CELLS_MIN and words <= CELL_WORDS_MAX * len(held) and kept >= CELLS_KEPT * words:
             for at in held:
                 keep[at] = True
+
+
+def _fill_repeated(outline: Outline, keep: list[bool]) -> None:
+    """Keep short texts without links in elements of a class that is kept otherwise, such as `+1` in a thread."""
+    classes = [(name, attributes(rest).get("class", "") if "class" in rest else "") for name, rest in outline.names]
+    places: dict[tuple[str, str], dict[int, list[int]]] = {}
+    for at, block in enumerate(outline.blocks):
+        node = block.node
+        for _ in range(REPEATED_DEPTH):
+            if (named := classes[outline.kinds[node]])[1]:
+                places.setdefault(named, {}).setdefault(node, []).append(at)
+                break
+            node = outline.parents[node]
+    for held in places.values():
+        lost = [one for one in held.values() if not any(keep[at] for at in one)]
+        if len(held) < REPEATED_MIN or len(lost) > (1 - REPEATED_KEPT) * len(held):
+            continue
+        for one in lost:
+            blocks = [outline.blocks[at] for at in one]
+            if sum(block.words for block in blocks) <= REPEATED_WORDS_MAX and not any(block.links for block in blocks):
+                for at in one:
+                    keep[at] = True
 
 
 class Forest:
