@@ -128,6 +128,23 @@ def test_dates_of_elements_come_last(
         ("", "<time datetime=2024-06-05T10:00><h1>A</h1><time datetime=2024-06-06T10:00>", "2024-06-05", None),
         ("", "<time datetime=2024-06-06T10:00><time datetime=2024-06-05T10:00>", None, None),
         ("", "<time datetime=2024-06-05><h1>A</h1><p>7 June 2024</p><time datetime=2024-06-06>", "2024-06-07", None),
+        (
+            "",
+            "<h1>A</h1><p>Jun 5, 2024<p><time datetime=2024-03-02></time><time datetime=2024-02-01></time>",
+            "2024-06-05",
+            None,
+        ),  # kepano/defuddle#295
+        ("", "<h1>A</h1><p>06-05-2024, 10:00</p><p>06-06-2024, 10:00</p>", None, None),
+        ("", "<i class=date>06-05-2024</i><i class=date>06-06-2024</i>", None, None),  # MyBB
+        ("", "<h1>A</h1><i>Wed Jun  5 23:30:00 EDT 2024</i>", "2024-06-05", None),  # Mailman
+        (
+            "",
+            "<span class=age title='2024-06-05T09:00:00 1717578000'>3 hours</span>",
+            "2024-06-05",
+            None,
+        ),  # Hacker News
+        ("", "".join(f"<i class=age title='2024-06-05T09:0{minute}:00'></i>" for minute in (2, 1, 0)), None, None),
+        ("", "<relative-time datetime=2024-06-05T10:00:00Z>5 Jun</relative-time>", "2024-06-05", None),  # GitHub
         ("2024/06/05/a", "", "2024-06-05", None),
         ("2024-6-5-a.html", "<p>text", "2024-06-05", None),
         ("2024/06/05/", "", None, None),
@@ -153,6 +170,9 @@ def test_dates_around_the_heading_and_in_the_address_come_last(
         ("property=og:regDate content=20240102000000", "published"),
         ("itemprop=datecreated datetime=2024-01-02", "published"),
         ("name=published content='January 2, 2024'", "published"),  # Splunk
+        ("property=vr:published_time content=2024-01-02", "published"),
+        ("name=cXenseParse:recs:publishtime content=2024-01-02", "published"),
+        ("name=shareaholic:article_published_time content=2024-01-02", "published"),
         ("name='Updated Date' content=2024-01-02", "modified"),  # Oracle
         ("name=ms.date content=2024-01-02T00:00:00Z", "modified"),  # Microsoft Learn
     ],
@@ -353,6 +373,15 @@ def test_an_embedded_video_does_not_date_an_article(block: str, body: str, day: 
         ('{"datePublished": ["2024-05-06", "2024-05-07"]}', "published", datetime(2024, 5, 6, tzinfo=UTC)),
         ('{"author": {"name": [{"@value": "A. Writer"}]}}', "byline", "A. Writer"),
         ('{"author": {"@id": "#writer"}}', "byline", None),
+        ('{"author": {"@id": "#a"}, "publisher": {"@id": "#a", "name": "A. Writer"}}', "byline", "A. Writer"),
+        ('{"author": {"name": ["Ann", "Bob"]}}', "byline", "Ann, Bob"),
+        ('{"schema:author": [{"schema:name": "Ann"}]}', "byline", "Ann"),
+        (
+            '{"https://schema.org/datePublished": [{"@value": "2024-05-06"}]}',
+            "published",
+            datetime(2024, 5, 6, tzinfo=UTC),
+        ),
+        ('{"datePublished": "Mon May  6 10:00:00 CEST 2024"}', "published", datetime(2024, 5, 6, 8, tzinfo=UTC)),
         ('{"author": {"name": "Tom &amp; Jerry O&#39;Neil"}}', "byline", "Tom & Jerry O'Neil"),
         ('{"author": {"name": "By <a href=/x>Ann</a>"}}', "byline", "Ann"),
         ('{"author": {"givenName": "Ann", "familyName": "Bee"}}', "byline", "Ann Bee"),
@@ -425,6 +454,12 @@ def test_dates_are_read_under_the_names_that_htmldate_knows(name: str) -> None:
         ("<meta name=author content=Wired><meta property=og:site_name content=Wired><i itemprop=author>Ann</i>", "Ann"),
         ("<meta name=author content=Wired><meta property=og:site_name content=Wired>", "Wired"),
         ("<meta name=author content=', Ann'><i itemprop=author>Bob</i>", "Ann"),
+        ("<a href=/author/ann>Ann</a>", "Ann"),
+        ("<li><a href=/authors/ann>Ann</a><li><a href=/authors/bob>Bob</a>", None),
+        ("<meta name=author content='Ann - https://ann.example/'>", "Ann"),  # kepano/defuddle's fixtures
+        ("<meta name=author content='ann@x.example (Ann Lee)'>", "Ann Lee"),
+        ("<meta name=author content='Ann Lee &lt;ann@x.example>'>", "Ann Lee"),
+        ("<meta name=author content=ann@x.example>", "ann@x.example"),
         ("<meta name=author content=undefined><i itemprop=author>Ann</i>", "Ann"),
         ("<meta name=author content=page.head.author><i itemprop=author>J.R.R. Ann</i>", "J.R.R. Ann"),
     ],

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
+from typing import Any
 
 from gossamer.stages.process.zones import without_zone
 
@@ -13,6 +14,8 @@ OBJECTS_MAX = 500
 """Objects of a page's JSON-LD that are examined."""
 TIMES_MAX = 50
 """`time` elements that are examined."""
+LISTED_MIN = 3
+"""Times of one day that are a list where the first is not the earliest."""
 BYLINE_MAX = 500
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # Programs write it for a date that they lack.
 _NEVER = datetime(9999, 1, 1, tzinfo=UTC)
@@ -22,7 +25,8 @@ _PUBLISHED = (
     "dctermsissued", "dctermscreated", "dcdate", "date", "pubdate", "publishdate", "sailthrudate", "articlepublished",
     "publishedtime", "articlepublisheddate", "publicationdate", "publisheddate", "dccreated", "dcdatecreated",
     "dctermsdate", "datecreated", "citationdate", "bepresscitationdate", "rnewsdatepublished", "dcissued", "created",
-    "regdate", "published",
+    "regdate", "published", "originalpublicationdate", "vrpublishedtime", "cxenseparserecspublishtime",
+    "shareaholicarticlepublishedtime", "citationonlinedate",
 )  # fmt: skip
 _MODIFIED = (
     "articlemodifiedtime", "updatedtime", "datemodified", "dctermsmodified", "lastmodified", "dcmodified",
@@ -46,6 +50,8 @@ _ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925, "大正": 1911, "明治
 _ERA = re.compile(rf"({'|'.join(_ERAS)}) ?(元|\d{{1,3}})(?= ?年)", re.ASCII)
 _YEARS = range(1500, 2100)  # Below, they are of the Persian or the Islamic calendar, or stand for no date at all.
 _HALF_DAY = re.compile(r"\b(\d{1,2})(:\d{2}(?::\d{2})?)\s?([ap])\.?m\b\.?", re.IGNORECASE | re.ASCII)
+_CTIME = re.compile(r"\b(\d\d?) +(\d\d:\d\d:\d\d)( [A-Z]{2,5})? (\d{4})\b", re.ASCII)
+"""Day, time, zone and year as the C library and Mailman write them."""
 _MONTHS = (
     "jan|ene|gen|янв|sty|oca|січ|led|ian|tammi|ιαν|يناير|ינואר|มกราคม",
     "feb|fév|fev|lut|фев|şub|лют|úno|helmi|φεβ|فبراير|פברואר|กุมภาพันธ์",
@@ -83,7 +89,9 @@ _MEANS_PUBLISHED = re.compile(
     rf"|{_OF_PUBLISHING}[-_]?(?:post|pub|meta)?[-_]?(?:date|time)(?:\b|[-_])"
 )
 _MEANS_MODIFIED = re.compile(r"date[-_]?(?:modified|updated?)|\b(?:updated|modified)\b|dcterms:modified")
-_MEANS_DATE = re.compile(r"(?<![\w-])(?:[a-z]+[-_]+){0,3}(?:date|datum)(?:[-_]\w+)?(?![\w-])")
+_MEANS_DATE = re.compile(
+    r"(?<![\w-])(?:(?:[a-z]+[-_]+){0,3}(?:date|datum)(?:[-_]\w+)?|age|timeago|relativetime)(?![\w-])"
+)
 _OF_OTHERS = re.compile(r"comment|related|recent|teaser|widget|history|listing|event|copyright|birth|expir|start|end")
 """Names of elements whose date is not that of the page."""
 _SAYS_MODIFIED = re.compile(r"updated|modified|revised|edited|aktualisiert|geändert|stand\b|à jour", re.IGNORECASE)
@@ -110,6 +118,8 @@ _ARTICLES = ("Article", "Posting", "Review", "Recipe", "Report")
 COMMONS = re.compile(r"https?://creativecommons\.org/(?:licenses|publicdomain)/[a-z+-]+/[0-9.]+", re.IGNORECASE)
 _LOCAL = re.compile(r"^.*[/#:]", re.DOTALL)
 _BY = re.compile(r"(?:(?:posted |written )?by|author)\b:?(?:\s+|\Z)", re.IGNORECASE)
+_CONTACT = re.compile(r"[-\u2013|(<\s]*(?:https?://\S++|[\w.+-]{1,64}@[\w-]++\.[\w.-]++)[)>]?|\A\(|\)\Z")
+"""An address beside a name, and the brackets in which feeds have a name behind an address."""
 _NO_NAME = re.compile(
     r"(?:https?:)?//|www\.|\w+\.\w+/|[\d\W]+\Z|\{\{|(?:undefined|null|none|nan|(?-i:(?:[a-z_]{2,20}\.){2,9}[a-z_]+))\Z|\[object",
     re.IGNORECASE,
@@ -154,7 +164,9 @@ def facts(
     types = list(dict.fromkeys(_types(held)))[:TYPES_MAX]
     published = published or of_elements.get("only")
     if published is None:
-        of_lines = {name: time for name, time in _dates_of_lines(lines, types).items() if time <= latest}
+        elsewhere = {time.date() for one in times if (time := moment(one.get("datetime", ""))) is not None}
+        found_in = _dates_of_lines(lines, types, elsewhere if len(elsewhere) > 1 else set())
+        of_lines = {name: time for name, time in found_in.items() if time <= latest}
         published = of_lines.get("published") or of_elements.get("first")
         modified = modified or of_elements.get("modified") or of_lines.get("modified")
     unread = next((one for one in written if moment(one) is None), "")
@@ -181,7 +193,7 @@ def moment(written: str) -> datetime | None:
     """
     written = _ERA.sub(lambda era: str(_ERAS[era[1]] + int(era[2].replace("元", "1"))), written.strip()[:80])
     leading = _LEADING.match(written)
-    written = written[leading.end() if leading is not None else 0 :][:60]
+    written = _CTIME.sub(r"\1 \4 \2\3", written[leading.end() if leading is not None else 0 :][:60])
     if (day := _days().match(written)) is not None and (iso := _as_iso(day)):
         rest = _HOUR.sub(r"\1:\2", written[day.end() :])
         if (words := _TIME_OF_DAY.match(rest)) is not None:
@@ -228,6 +240,7 @@ def date_within(text: str) -> datetime | None:
     """Return the one day in a short text such as `By Ann on 6 May 2024`, with its time of day if that follows."""
     if len(text) > _LABEL_CHARACTERS_MAX:
         return None
+    text = _CTIME.sub(r"\1 \4 \2\3", text)
     days = list(_days().finditer(text))
     if len({_as_iso(day) for day in days}) != 1:
         return None
@@ -235,23 +248,36 @@ def date_within(text: str) -> datetime | None:
     return moment(days[0][0] + (rest if _TIME_OF_DAY.match(rest) else ""))
 
 
-def _dates_of_lines(lines: Iterable[str], types: Sequence[str]) -> dict[str, datetime]:
+def _is_unclear(text: str) -> bool:
+    """Return whether a short text has a date that may be two days, such as `05/06/2024`."""
+    day = _days().search(text[:_LABEL_CHARACTERS_MAX])
+    return day is not None and not _as_iso(day)
+
+
+def _dates_of_lines(lines: Iterable[str], types: Sequence[str], others: set[date]) -> dict[str, datetime]:
     """Return when a page was published and modified by the lines around its heading: a date with a label or a name.
 
-    Each must be the only one with its meaning; one that is repeated is that of a list.
+    Each must be the only one with its meaning, except for those of `others`; one that is repeated is that of a list.
+    Where one may be two days, those of other lines are of a list of such.
     """
     found: dict[str, list[datetime]] = {"published": [], "modified": []}
     for line in lines if _UNDATED.isdisjoint(types) else ():
         for part in _PARTS.split(line) if len(line) <= _LABEL_CHARACTERS_MAX else ():
-            if (time := date_within(part)) is None or time.year < _WEB_BEGINS or _SAYS_OTHER.search(part) is not None:
+            time = date_within(part)
+            if time is None and _is_unclear(part):
+                return {}
+            if time is None or time.year < _WEB_BEGINS or _SAYS_OTHER.search(part) is not None:
                 continue
             rest = _days().sub(" ", part)
             is_modified = _SAYS_MODIFIED.search(rest) is not None
             if len(_LABELS.sub(" ", rest).split()) <= _NAME_WORDS_MAX + is_modified:
                 found["modified" if is_modified else "published"].append(time)
-    return {
-        name: times[0] for name, times in found.items() if len({one.date() for one in times}) == 1 and len(times) <= 2
-    }
+    chosen: dict[str, datetime] = {}
+    for name, times in found.items():
+        own = times if len({one.date() for one in times}) == 1 else [one for one in times if one.date() not in others]
+        if len({one.date() for one in own}) == 1 and len(own) <= 2:
+            chosen[name] = own[0]
+    return chosen
 
 
 def _as_iso(found: re.Match[str]) -> str:
@@ -303,6 +329,7 @@ def _times(times: Sequence[Mapping[str, str]], latest: datetime) -> dict[str, da
     found: dict[str, datetime] = {}
     both: datetime | None = None
     stated: dict[date, datetime] = {}
+    seen: list[datetime] = []
     texts: dict[str, dict[date, datetime]] = {"published": {}, "modified": {}, "only": {}}
     for one in times[:TIMES_MAX]:
         time = moment(one.get("datetime") or one.get("content") or one.get("title", ""))
@@ -312,8 +339,11 @@ def _times(times: Sequence[Mapping[str, str]], latest: datetime) -> dict[str, da
             is_modified = is_modified or _SAYS_MODIFIED.search(text) is not None
             kind = "modified" if is_modified else "published" if is_published else "only"
             texts[kind].setdefault(time.date(), time)
+        elif time is None and _is_unclear(text):
+            texts["published"][_EPOCH.date()] = _EPOCH
         elif time is not None and time <= latest:
             stated.setdefault(time.date(), time)
+            seen.append(time)
             if is_modified and is_published:
                 both = both or time
             elif is_modified or is_published:
@@ -322,14 +352,14 @@ def _times(times: Sequence[Mapping[str, str]], latest: datetime) -> dict[str, da
         found = {"published": both, "modified": both, **found}
     if not found and stated:
         first = next(iter(stated.values()))
+        is_earliest = first == min(seen)  # That of a thread: lists begin with the latest.
         if len(stated) == 1:
-            return {"only": first}
-        # That of a thread: lists begin with the latest.
-        return {"first": first} if first.time() != _EPOCH.time() and first == min(stated.values()) else {}
+            return {"only": first} if is_earliest or len(set(seen)) < LISTED_MIN else {}
+        return {"first": first} if first.time() != _EPOCH.time() and is_earliest else {}
     if not stated:
         texts["only"] |= texts["published"]
         lone = {kind: next(iter(held.values())) for kind, held in texts.items() if len(held) == 1}
-        found = {kind: time for kind, time in lone.items() if time <= latest}
+        found = {kind: time for kind, time in lone.items() if _EPOCH < time <= latest}
     return found
 
 
@@ -363,8 +393,18 @@ def _objects(blocks: Sequence[object]) -> Iterator[dict[str, object]]:
         if isinstance(one, list):
             waiting.extend(reversed(one[:OBJECTS_MAX]))
         elif isinstance(one, dict):
+            one = _bare_keys(one) if any(":" in key for key in one) else one
             yield one
             waiting.extend(one[key] for key in ("mainEntity", "mainEntityOfPage", "@graph") if key in one)
+
+
+def _bare_keys(value: object, depth: int = 3) -> Any:
+    """Return a value of JSON-LD with its keys without the vocabulary's prefix or address, down to a depth."""
+    if isinstance(value, list) and depth:
+        return [_bare_keys(one, depth - 1) for one in value[:OBJECTS_MAX]]
+    if isinstance(value, dict) and depth:
+        return {_LOCAL.sub("", key): _bare_keys(one, depth - 1) for key, one in value.items()}
+    return value
 
 
 def _is_article(one: dict[str, object]) -> bool:
@@ -401,14 +441,22 @@ def _types(held: Sequence[dict[str, object]]) -> Iterator[str]:
 
 
 def _byline(held: Sequence[dict[str, object]]) -> str:
-    known = {one["@id"]: one for one in held if isinstance(one.get("@id"), str)}
+    parts = (part for one in held for part in one.values() if isinstance(part, dict) and "name" in part)
+    known = {one["@id"]: one for one in (*parts, *held) if isinstance(one.get("@id"), str)}
     for one in held:
         value = one.get("author") or one.get("creator")
         value = value.get("@list", value) if isinstance(value, dict) else value
-        names = [_name(author, known) for author in (value if isinstance(value, list) else [value])[:AUTHORS_MAX]]
+        authors = [one for author in (value if isinstance(value, list) else [value]) for one in _each(author)]
+        names = [_name(author, known) for author in authors[:AUTHORS_MAX]]
         if any(names):
             return join_names(list(dict.fromkeys(name for name in names if name)))
     return ""
+
+
+def _each(author: object) -> list[object]:
+    """Return the authors that an object names, which are several where its name is a list."""
+    names = author.get("name") if isinstance(author, dict) else None
+    return names[:AUTHORS_MAX] if isinstance(names, list) else [author]
 
 
 def _name(author: object, known: Mapping[object, dict[str, object]]) -> str:
@@ -425,6 +473,8 @@ def clean_name(name: str) -> str:
     """Return a name without markup and `By`; empty for an address or a number."""
     if "&" in name or "<" in name:
         name = _MARKUP.sub("", html.unescape(name))
+    if len(name) <= BYLINE_MAX and ("://" in name or "@" in name):
+        name = _CONTACT.sub("", _CONTACT.sub("", name).strip()) or name
     name = " ".join(name.split()).lstrip(",;|· ")
     by = _BY.match(name)
     name = name[by.end() :] if by is not None else name

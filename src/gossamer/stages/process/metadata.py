@@ -25,7 +25,9 @@ BLOCKS_MAX = 50
 """JSON-LD blocks kept of one page."""
 _PREFIXES = ("og:", "article:", "book:", "profile:", "music:", "video:", "twitter:")
 _WALK = ElementWalk(("html", "time"))
-_OF_DATES = r"(?:date|datum|publish|modified|dc(?:terms)?:|post(?:ed)?-on)"
+_OF_DATES = (
+    r"""(?:date|datum|publish|modified|dc(?:terms)?:|post(?:ed)?-on|class=["']?(?:age|timeago|relativetime)\b)"""
+)
 _MAY_BE_DATED = automaton(rf"(?i)<[a-z][^<>]*{_OF_DATES}[^<>]*>").finditer
 """Finds the tags that `_DATED` may match, in a tenth of its time."""
 _DATED = re.compile(
@@ -38,7 +40,7 @@ _TEXT_BYTES_MAX = 500
 """Length of an element that may be a date."""
 _AUTHORED = automaton(
     r"(?i)(?:itemprop|property)=[\"']?(?:(?:schema:)?author|dc(?:terms)?:creator)|vcard|rel=[\"']?(?:\w{1,20} )?author"
-    r"|(?:p|entry)-author|(?:author|byline)(?:-|__)?name"
+    r"|(?:p|entry)-author|(?:author|byline)(?:-|__)?name|/authors?/"
 ).search
 """Finds what may name an author."""
 _NAMING = (
@@ -50,8 +52,13 @@ _NAMING = (
         f'[class*="{name}" i]' for name in ("author-name", "author__name", "authorname", "byline-name", "byline__name")
     )
     + ",.entry-author",
+    'a[href*="/author/"],a[href*="/authors/"]',
 )
-"""Elements that name an author: of microdata, RDFa, hCard, and by their class."""
+"""Elements that name an author: of microdata, RDFa, hCard, by their class, and by their address."""
+_TIMES = frozenset(("time", "relative-time", "time-ago"))
+"""The element of a time, and those of GitHub's that a script fills."""
+_AGE = frozenset(("age", "timeago", "relativetime"))
+"""Classes of elements whose text is how long ago their title is."""
 _HEADING = automaton(r"<[hH]1[\s>]")
 _YEAR = automaton(r"(?:19|2[05])\d\d|\xe5\xb9\xb4")
 """Of the Gregorian or the Buddhist calendar, or the sign after one of an era."""
@@ -160,8 +167,8 @@ class Metadata(TypedModule):
         def note_element(name: str, found: Mapping[str, str], at: int) -> None:
             if name == "html" and (language := (found.get("lang") or found.get("xml:lang") or "").strip()):
                 columns.setdefault("declared_language", language[:35])
-            elif name != "html" and len(times) < facts.TIMES_MAX and (name == "time" or facts.may_be_date(found)):
-                if name not in ("time", "abbr"):
+            elif name != "html" and len(times) < facts.TIMES_MAX and (name in _TIMES or facts.may_be_date(found)):
+                if name not in _TIMES and name != "abbr" and not _AGE.intersection(found.get("class", "").split()):
                     found = {key: value for key, value in found.items() if key != "title"}
                 times.append({**found, "": _text_at(body, at, name)})
 
