@@ -8,6 +8,7 @@ Scripts are not changed: their other requests fail.
 import html
 import re
 from collections.abc import Callable, Mapping
+from itertools import chain
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -36,6 +37,7 @@ _CONNECTING = frozenset(("preconnect", "dns-prefetch", "prefetch", "prerender", 
 _REPLACED = frozenset(("content-type", "content-security-policy", "content-security-policy-report-only"))
 _UNUSED = ("integrity", "crossorigin", "ping", "nonce")
 """Attributes that compare bytes, ask for CORS, which files cannot answer, or send requests."""
+_LATE_NAMES = frozenset(chain.from_iterable(LATE.values()))
 _LINED = frozenset(("pre", "textarea", "listing"))
 DOCTYPE_BYTES_MAX = 10_000
 """Where a doctype is sought, which only comments can precede."""
@@ -110,11 +112,14 @@ def _rewrite(tree: LexborHTMLParser, placed: _Placing, depth: int) -> list[str]:
     """Replace the addresses in a tree. Return the templates, whose content is in no tree: a mark has their place."""
     templates: list[str] = []
     leads: list[str] = []
+    twins: list[LexborNode] = []
     for node in tree.css("*"):
         tag = node.tag or ""
         if _is_dropped(tag, node):
             node.decompose()
             continue
+        if tag == "noscript" and placed.is_still and _repeats_late(node):
+            twins.append(node)
         if tag == "template" and depth < WITHIN_DEPTH_MAX and (new := _template(node.html or "", placed, depth)):
             node.replace_with(f"{_MARK}{len(templates)}{_MARK}")
             templates.append(new)
@@ -124,9 +129,13 @@ def _rewrite(tree: LexborHTMLParser, placed: _Placing, depth: int) -> list[str]:
         if placed.is_still:
             _show_still(tag, node)
         _element(tag.lower(), node, placed, depth)
+        if tag == "amp-img" and placed.is_still and node.first_child is None:
+            node.inner_html = f'<img src="{html.escape(node.attributes.get("src") or "")}">'
         if tag == "meta" and (target := _next_page(node, placed.is_still)):
             node.decompose()
             leads.append(f'<p><a href="{html.escape(target)}">This page leads to another one.</a></p>')
+    for node in twins:  # Not before: the elements within one were still to come.
+        node.decompose()
     if leads and tree.body is not None:
         tree.body.inner_html = "".join(leads) + (tree.body.inner_html or "")
     return templates
@@ -145,6 +154,17 @@ def _show_still(tag: str, node: LexborNode) -> None:
         late = next((found[one] or "" for one in names if one in found), "")
         if is_address("data-", late.partition(" ")[0]):
             node.attrs[name] = late
+
+
+def _repeats_late(node: LexborNode) -> bool:
+    """Return whether an element for browsers without scripts is beside an image that is shown at once in its place."""
+    previous = node.prev
+    following = node.next
+    if previous is not None and previous.tag == "-text" and not (previous.text() or "").strip():
+        previous = previous.prev
+    if following is not None and following.tag == "-text" and not (following.text() or "").strip():
+        following = following.next
+    return any(one is not None and not _LATE_NAMES.isdisjoint(one.attributes) for one in (previous, following))
 
 
 def _next_page(node: LexborNode, is_still: bool) -> str:
@@ -240,10 +260,11 @@ def _backgrounds(node: LexborNode, placed: _Placing) -> None:
         value = found[name] or ""
         if name == "data-bgset":
             node.attrs[name] = " | ".join(_placed_set(name, one, placed) for one in value.split("|"))
-        elif "(" in value:
-            node.attrs[name] = with_addresses(value, placed)
-        elif is_address(name, value):
-            node.attrs[name] = placed(value)
+        elif "(" in value or is_address(name, value):
+            image = with_addresses(value if "(" in value else f'url("{value}")', placed)
+            node.attrs[name] = image if "(" in value else image[5:-2]
+            if placed.is_still:
+                node.attrs["style"] = f"{node.attributes.get('style') or ''};background-image:{image}"
 
 
 def _refresh(content: str, changed: object, placed: _Placing) -> None:
