@@ -220,10 +220,8 @@ def fold(term: str) -> str:
     if term.isascii():
         return term
     # 7 is the dot of loanwords in the scripts of India, 10 to 36 are vowel points.
-    letters = (one for one in unicodedata.normalize("NFD", term) if not _is_left_out(unicodedata.combining(one)))
-    plain = "".join(str(unicodedata.decimal(one, one)) for one in letters if unicodedata.combining(one) < 200)
+    letters = ((one, unicodedata.combining(one)) for one in unicodedata.normalize("NFD", term))
+    plain = "".join(
+        str(unicodedata.decimal(one, one)) for one, kind in letters if (kind < 10 and kind != 7) or 37 <= kind < 200
+    )
     return unicodedata.normalize("NFC", plain.translate(_FOLDED)) or term  # A mark alone.
-
-
-def _is_left_out(combining: int) -> bool:
-    return combining == 7 or 10 <= combining < 37

@@ -14,8 +14,6 @@ OBJECTS_MAX = 500
 """Objects of a page's JSON-LD that are examined."""
 TIMES_MAX = 50
 """`time` elements that are examined."""
-LISTED_MIN = 3
-"""Times of one day that are a list where the first is not the earliest."""
 BYLINE_MAX = 500
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # Programs write it for a date that they lack.
 _NEVER = datetime(9999, 1, 1, tzinfo=UTC)
@@ -352,10 +350,11 @@ def _times(times: Sequence[Mapping[str, str]], latest: datetime) -> dict[str, da
         found = {"published": both, "modified": both, **found}
     if not found and stated:
         first = next(iter(stated.values()))
-        is_earliest = first == min(seen)  # That of a thread: lists begin with the latest.
+        if first != min(seen):
+            return {}  # Lists begin with the latest, and threads with the earliest.
         if len(stated) == 1:
-            return {"only": first} if is_earliest or len(set(seen)) < LISTED_MIN else {}
-        return {"first": first} if first.time() != _EPOCH.time() and is_earliest else {}
+            return {"only": first}
+        return {"first": first} if first.time() != _EPOCH.time() else {}
     if not stated:
         texts["only"] |= texts["published"]
         lone = {kind: next(iter(held.values())) for kind, held in texts.items() if len(held) == 1}

@@ -261,9 +261,10 @@ def _backgrounds(node: LexborNode, placed: _Placing) -> None:
         if name == "data-bgset":
             node.attrs[name] = " | ".join(_placed_set(name, one, placed) for one in value.split("|"))
         elif "(" in value or is_address(name, value):
-            image = with_addresses(value if "(" in value else f'url("{value}")', placed)
-            node.attrs[name] = image if "(" in value else image[5:-2]
+            new = with_addresses(value, placed) if "(" in value else placed(value)
+            node.attrs[name] = new
             if placed.is_still:
+                image = new if "(" in value else f'url("{new}")'
                 node.attrs["style"] = f"{node.attributes.get('style') or ''};background-image:{image}"
 
 
