@@ -116,8 +116,6 @@ _ARTICLES = ("Article", "Posting", "Review", "Recipe", "Report")
 COMMONS = re.compile(r"https?://creativecommons\.org/(?:licenses|publicdomain)/[a-z+-]+/[0-9.]+", re.IGNORECASE)
 _LOCAL = re.compile(r"^.*[/#:]", re.DOTALL)
 _BY = re.compile(r"(?:(?:posted |written )?by|author)\b:?(?:\s+|\Z)", re.IGNORECASE)
-_CONTACT = re.compile(r"[-\u2013|(<\s]*(?:https?://\S++|[\w.+-]{1,64}@[\w-]++\.[\w.-]++)[)>]?|\A\(|\)\Z")
-"""An address beside a name, and the brackets in which feeds have a name behind an address."""
 _NO_NAME = re.compile(
     r"(?:https?:)?//|www\.|\w+\.\w+/|[\d\W]+\Z|\{\{|(?:undefined|null|none|nan|(?-i:(?:[a-z_]{2,20}\.){2,9}[a-z_]+))\Z|\[object",
     re.IGNORECASE,
@@ -472,8 +470,9 @@ def clean_name(name: str) -> str:
     """Return a name without markup and `By`; empty for an address or a number."""
     if "&" in name or "<" in name:
         name = _MARKUP.sub("", html.unescape(name))
-    if len(name) <= BYLINE_MAX and ("://" in name or "@" in name):
-        name = _CONTACT.sub("", _CONTACT.sub("", name).strip()) or name
+    if "://" in name or "@" in name:  # Feeds have a name in brackets behind an address.
+        words = (word for word in name.split() if "://" not in word and "@" not in word)
+        name = " ".join(words).strip("-\u2013|()<> ") or name
     name = " ".join(name.split()).lstrip(",;|· ")
     by = _BY.match(name)
     name = name[by.end() :] if by is not None else name
