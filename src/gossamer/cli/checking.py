@@ -73,11 +73,8 @@ def check_request(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config
             how = f"gossamer check {word} lists its faults; -o DIR --since {word} makes another check, and compares"
         raise ConfigError(f"{directory} already holds a crawl: {how}")
     if foreign := _FOREIGN.match(str(directory)):
-        reasons = {
-            "$": "$ is replaced by the shell only outside of single quotes",
-            "-": "a crawl is more than one file",
-        }
-        what = reasons.get(foreign[0], "a path of Windows")
+        why = {"$": "$ is replaced by the shell only outside of single quotes", "-": "a crawl is more than one file"}
+        what = why.get(foreign[0], "a path of Windows")
         raise ConfigError(f"-o {directory}: {what}; name a directory of this system with -o DIR, as in -o crawl")
     if directory.suffix.partition(":")[0] in FILES:
         how = "which gossamer export turns into files"
