@@ -221,13 +221,15 @@ def test_a_reader_that_has_gone_away_is_no_error(form: str) -> None:
     progress.end(STATUS, "d", "finished")
 
 
-def test_quiet_says_once_each_time_that_the_disk_is_full(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", ["answers", "disk", "proxy"])
+def test_quiet_says_once_each_time_why_nothing_is_fetched(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     progress = progress_for("quiet", Gone())
-    full = {"waiting": {"kind": "disk", "says": "room"}, "waiting_for": "room on the disk"}
-    for more in ({}, full, full, {}, full, {"waiting": {"kind": "operator", "says": "you"}, "waiting_for": "you"}):
+    halted = {"alarms": [{"name": name, "since": 1.0, "says": "waiting\x1b for it"}]}
+    other = {"alarms": [{"name": "memory", "since": 1.0, "says": "much"}]}
+    for more in ({}, halted, halted, {}, halted, other):
         progress.show({**STATUS, **more})
     shown = capsys.readouterr()
-    assert (shown.out, shown.err) == ("", 2 * "gossamer: waiting for room on the disk\n")
+    assert (shown.out, shown.err) == ("", 2 * "gossamer: waiting\\x1b for it\n")
 
 
 @pytest.mark.promise("Operation", "Text from the web never reaches a terminal unescaped.")

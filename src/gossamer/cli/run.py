@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from gossamer.config import Config
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+HALTING = frozenset(("answers", "disk", "proxy"))
+"""Alarms for which the operator must act, or the crawl goes no further."""
 
 
 class Stops:
@@ -119,18 +121,17 @@ async def follow(progress: Progress, status: Callable[[], StatusFields], interva
 
 
 class Quiet:
-    """Shows that the disk is full, once each time: else a crawl would wait for room in silence."""
+    """Shows the alarms of a crawl that fetches nothing, once each time: else it would wait in silence."""
 
     interval_s: float | None = None
     """Seconds between two looks at the status; None: those of `progress.interval_s`."""
-    _is_full = False
+    _shown: frozenset[str] = frozenset()
 
     def show(self, status: StatusFields) -> None:
-        found = read_status(status)
-        was_full = self._is_full
-        self._is_full = found.waiting is not None and found.waiting.kind == "disk"
-        if self._is_full and not was_full:
-            complain(f"waiting for {found.waiting_for}")
+        alarms = {alarm.name: alarm.says for alarm in read_status(status).alarms if alarm.name in HALTING}
+        for name in alarms.keys() - self._shown:
+            complain(alarms[name])
+        self._shown = frozenset(alarms)
 
     def note(self, sentence: str) -> None:
         pass
