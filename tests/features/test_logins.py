@@ -13,7 +13,7 @@ import pytest
 from gossamer.engine.history import attempt_row
 from gossamer.features.logins.logins import BY_HAND, FormLogins
 from gossamer.features.logins.options import LoginRule
-from gossamer.features.logins.sessions import BOUNCES_MAX, Jars, Sessions
+from gossamer.features.logins.sessions import BOUNCES_MAX, BOUNCES_S, Jars, Sessions
 from gossamer.model.links import Found, Prerequisite, Verdict, Visit
 from gossamer.model.pages import Visited
 from gossamer.model.visits import Failure, Reply, Request
@@ -482,11 +482,11 @@ def test_a_redirect_is_requested_again_for_other_cookies_also_after_a_restart(tm
     def sessions() -> Sessions:
         return Sessions(Jars(epochs, None))
 
-    def visit(found: Sessions, sets: str = "") -> None:
-        found.headers(PAGE, Visit(PAGE, 0, 0, "seed", ""), 0.0)
-        found.received(PAGE, reply(302, PAGE.text, **({"Set-Cookie": sets} if sets else {})), 0.0)
-        row = attempt_row(Visit(PAGE, 0, 0, "seed", ""), "redirected", 0.0)
-        found.concluded(Visited(PAGE, row, links=[Found("/", "redirect")]), 0.0)
+    def visit(found: Sessions, sets: str = "", now: float = 0.0) -> None:
+        found.headers(PAGE, Visit(PAGE, 0, 0, "seed", ""), now)
+        found.received(PAGE, reply(302, PAGE.text, **({"Set-Cookie": sets} if sets else {})), now)
+        row = attempt_row(Visit(PAGE, 0, 0, "seed", ""), "redirected", now)
+        found.concluded(Visited(PAGE, row, links=[Found("/", "redirect")]), now)
 
     first = sessions()
     visit(first)
@@ -499,6 +499,8 @@ def test_a_redirect_is_requested_again_for_other_cookies_also_after_a_restart(tm
         assert sessions().bounces(PAGE, "redirected", 0.0)
     visit(first, "a=last")
     assert not sessions().bounces(PAGE, "redirected", 0.0), "a chain that sets a new cookie each time ends"
+    visit(first, "a=later", BOUNCES_S)
+    assert sessions().bounces(PAGE, "redirected", BOUNCES_S), "a revisit: the cookie had expired"
     store.close()
 
 

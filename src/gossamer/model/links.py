@@ -188,7 +188,8 @@ class Notice(msgspec.Struct, frozen=True, gc=False):
     """A hint about a page from another source: a sitemap, a feed, a hub, the operator."""
 
     url: Url
-    source: Literal["sitemap", "feed", "websub", "webmention", "operator"]
+    source: Literal["sitemap", "feed", "websub", "webmention", "operator", "repeat"]
+    """`repeat` is the crawl itself: its last visit came too early, and what it saw is no version of the page."""
     changed_at: float | None = None
     """Wall time of the page's last change, if the source gives it (`lastmod`, `updated`, the time of a ping)."""
     complete: bool = False

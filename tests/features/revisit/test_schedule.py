@@ -406,6 +406,23 @@ def test_a_ping_makes_a_page_due_now_also_while_it_is_under_way(kept: Kept) -> N
     kept.check_sums()
 
 
+def test_a_visit_that_is_repeated_saw_no_change_and_teaches_nothing(kept: Kept) -> None:
+    text = "http://a.test/1"
+    url = named(text)
+    kept.visit(text, T0, 1, outcome="redirected", status=302)
+    kept.schedule.note(Notice(url, "repeat", due_now=True), T0)
+    kept.queue.due[text] = kept.memory(text).due_at
+    assert kept.memory(text).due_at == T0
+    assert kept.schedule.change(Sight(url, "fetched", T0 + 1, 200, 2, payload=b"p")) == "unknown"
+    due_at = kept.visit(text, T0 + 1, 2)
+    memory = kept.memory(text)
+    assert (memory.changes, memory.announced_at, kept.schedule.state.changes) == (0, 0.0, 0)
+    assert [kind for _, kind in memory.recent] == ["first", "first"]
+    assert due_at is not None
+    assert due_at < T0 + 2 * kept.options.interval_s_mean, "not taken for one that changes each second"
+    kept.check_sums()
+
+
 def test_a_hint_for_later_leads_to_a_visit_that_begins_then_whatever_comes_before(kept: Kept) -> None:
     url = named("http://a.test/1")
     kept.visit(url.text, T0)

@@ -30,6 +30,8 @@ JARS_MAX: Final = 1_000
 """Jars in memory: at most 64 MB."""
 BOUNCES_MAX: Final = 3
 """Further requests for an address that led elsewhere before cookies were set, as consent and language walls do."""
+BOUNCES_S: Final = 3_600.0
+"""Requests count together until this long after the last one; a revisit may find that the cookies have expired."""
 SENT_MAX: Final = 100_000
 """Requests under way whose cookies are remembered."""
 _encode = msgspec.msgpack.Encoder().encode
@@ -45,6 +47,7 @@ class Bounce(msgspec.Struct, array_like=True, frozen=True):
     names_only: bool
     again: int = 0
     """How often its address was requested again because of cookies."""
+    at: float = 0.0
 
 
 _decode_bounce = msgspec.msgpack.Decoder(Bounce).decode
@@ -142,9 +145,10 @@ class Sessions(VisitMiddleware):
         sent = self._sent.pop(url.fingerprint, None)
         if sent is not None and any(found.link_type in LEADING_ON for found in visited.links):
             known = self.epochs.get("cookie", bounce_key(url))
-            again = _decode_bounce(known).again if known is not None else 0
+            last = _decode_bounce(known) if known is not None else None
+            again = last.again if last is not None and now - last.at < BOUNCES_S else 0
             names_only = visited.row.outcome != "redirected"
-            bounce = Bounce(_digest(sent, names_only=names_only), names_only, again)
+            bounce = Bounce(_digest(sent, names_only=names_only), names_only, again, now)
             self.epochs.put("cookie", bounce_key(url), _encode(bounce))
 
     def bounces(self, url: Url, outcome: str, now: float) -> bool:

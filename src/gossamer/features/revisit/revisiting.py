@@ -95,7 +95,7 @@ class Revisiting(VisitMiddleware):
 
     def visit_again(self, link: Link, now: float, not_before: float) -> None:
         """Make a page due again."""
-        self.revisits.note(Notice(link.url, "sitemap", due_now=True, not_before=not_before), now)
+        self.revisits.note(Notice(link.url, "repeat", due_now=True, not_before=not_before), now)
 
     def compare(self, visit: Visit, visited: Visited) -> Sight:
         """Return what a visit saw, and write the change into its row."""
