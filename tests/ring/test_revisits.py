@@ -82,6 +82,23 @@ class Site:
         return f"http://127.0.0.1:{self.port}"
 
 
+@dataclass
+class Moving(Site):
+    """A site that moves to another host when `moved` is set."""
+
+    moved: bool = False
+
+    def reply(self, path: str, headers: dict[str, str]) -> bytes:
+        if self.moved and headers["host"].startswith("site."):
+            there = f"http://www.site.test:{self.port}{path}"
+            return f"HTTP/1.1 301 Moved\r\nLocation: {there}\r\nContent-Length: 0\r\n\r\n".encode()
+        return super().reply(path, headers)
+
+    @property
+    def origin(self) -> str:
+        return f"http://site.test:{self.port}"
+
+
 def page(words: str, *links: str) -> bytes:
     anchors = "".join(f'<p><a href="{link}">{link.strip("/")}</a></p>' for link in links)
     return f"<!doctype html><title>t</title><p>{words}</p>{anchors}".encode()
@@ -343,6 +360,20 @@ def test_a_batch_crawl_goes_on_as_a_continuous_one(tmp_path: Path) -> None:
     config = reopen(directory / "crawl.toml", sets=("crawl.mode='batch'",))
     with pytest.raises(ConfigError, match="stays so"):
         asyncio.run(Crawler.resume(directory, config=config).run())
+
+
+@pytest.mark.timeout(100)
+def test_a_site_that_moves_to_www_stays_in_the_crawl(tmp_path: Path) -> None:
+    site = Moving({"/": page("front", "/a"), "/a": page("a")})
+    (tmp_path / "hosts").write_text("127.0.0.1 site.test www.site.test\n")
+
+    def turn() -> None:
+        site.moved = True
+        site.pages["/a"] = page("a", "/new")
+        site.pages["/new"] = page("new")
+
+    crawl(site, tmp_path / "crawl", 2, f"resolve.hosts_file='{tmp_path / 'hosts'}'", turn=turn)
+    assert any(path == "/new" and headers["host"].startswith("www.") for path, headers, _ in site.asked)
 
 
 def test_a_policy_of_ones_own_divides_the_visits(tmp_path: Path) -> None:

@@ -365,7 +365,7 @@ class Frontier:
     def finish_until(self, lease: VisitLease, outcome: str, at: float, now: float) -> None:
         """Remove a leased URL from its queue, with this epoch; it is due for a revisit at `at`."""
         old = lease.visit
-        entry = QueueEntry(lease.url.text, old.depth, 0, old.link_type, old.referrer, 1, NOT_SEED, "", revisit=True)
+        entry = QueueEntry(lease.url.text, old.depth, 0, old.link_type, old.referrer, 1, old.seed, "", revisit=True)
         if not lease.host.record.closed:
             self._queues.put_due(lease.host, entry, at, lease.url.fingerprint)
         self.finish(lease, outcome, now)
