@@ -141,6 +141,20 @@ def crawl(
     asyncio.run(run())
 
 
+def crawl_once(site: Site, directory: Path, *sets: str) -> None:
+    """Crawl each page once, in a batch crawl."""
+
+    async def batch() -> None:
+        server = await asyncio.start_server(site.answer, "127.0.0.1", site.port)
+        site.port = server.sockets[0].getsockname()[1]
+        given = (*OWN, "robots.obey=false", *sets)
+        config = configure(options={"allow_private": True}, sets=given, seeds=(f"{site.origin}/",))
+        assert await Crawler(output=directory, config=config).run() == "finished"
+        server.close()
+
+    asyncio.run(batch())
+
+
 def told(site: Site, directory: Path, since: str = "") -> Counter[tuple[str, str]]:
     return Counter((one.change, one.url.removeprefix(site.origin)) for one in changes(directory, since))
 
@@ -329,16 +343,7 @@ def test_a_batch_crawl_goes_on_as_a_continuous_one(tmp_path: Path) -> None:
     site.tagged = frozenset(("/a", *more))
     directory = tmp_path / "crawl"
 
-    async def batch() -> None:
-        server = await asyncio.start_server(site.answer, "127.0.0.1", 0)
-        site.port = server.sockets[0].getsockname()[1]
-        config = configure(
-            options={"allow_private": True}, sets=(*OWN, "robots.obey=false"), seeds=(f"{site.origin}/",)
-        )
-        assert await Crawler(output=directory, config=config).run() == "finished"
-        server.close()
-
-    asyncio.run(batch())
+    crawl_once(site, directory)
     assert len(site.asked) == len(site.pages)
     assert status_of(directory)["revisits"] is None
     assert told(site, directory) == Counter({("appeared", path): 1 for path in site.pages})
@@ -363,16 +368,21 @@ def test_a_batch_crawl_goes_on_as_a_continuous_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(100)
-def test_a_site_that_moves_to_www_stays_in_the_crawl(tmp_path: Path) -> None:
+@pytest.mark.parametrize("begins_as_batch", [False, True])
+def test_a_site_that_moves_to_www_stays_in_the_crawl(tmp_path: Path, *, begins_as_batch: bool) -> None:
     site = Moving({"/": page("front", "/a"), "/a": page("a")})
+    directory = tmp_path / "crawl"
     (tmp_path / "hosts").write_text("127.0.0.1 site.test www.site.test\n")
+    hosts = f"resolve.hosts_file='{tmp_path / 'hosts'}'"
 
     def turn() -> None:
         site.moved = True
         site.pages["/a"] = page("a", "/new")
         site.pages["/new"] = page("new")
 
-    crawl(site, tmp_path / "crawl", 2, f"resolve.hosts_file='{tmp_path / 'hosts'}'", turn=turn)
+    if begins_as_batch:
+        crawl_once(site, directory, hosts)
+    crawl(site, directory, 2, *(QUICK if begins_as_batch else ()), hosts, turn=turn, resuming=begins_as_batch)
     assert any(path == "/new" and headers["host"].startswith("www.") for path, headers, _ in site.asked)
 
 

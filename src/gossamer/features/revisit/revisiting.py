@@ -244,4 +244,5 @@ class Enrolment:
         # Its content is not known, so its next visit is the first for the schedule.
         at = now + self._dice.uniform(0.0, self._interval_s)
         if revisits.enrol(Sight(url, record.outcome, record.at, record.status, depth=record.depth), at):
-            self._revisiting.frontier.schedule_revisit(url, record.depth, record.referrer, at, now)
+            link_type = "" if record.depth or record.referrer else "seed"  # Its redirect may widen the scope.
+            self._revisiting.frontier.schedule_revisit(url, record.depth, record.referrer, at, now, link_type)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 from xxhash import xxh3_64_intdigest
 
-from gossamer.model.links import NOT_SEED, Link, RevisitPlan
+from gossamer.model.links import NOT_SEED, SEED_FILE, Link, RevisitPlan
 from gossamer.model.standing import Awaited, HostFacts, Lasting, Standing
 from gossamer.model.visits import Contact
 from gossamer.stages.frontier.budgets import Ledger
@@ -370,12 +370,13 @@ class Frontier:
             self._queues.put_due(lease.host, entry, at, lease.url.fingerprint)
         self.finish(lease, outcome, now)
 
-    def schedule_revisit(self, url: Url, depth: int, referrer: str, at: float, now: float) -> bool:
+    def schedule_revisit(self, url: Url, depth: int, referrer: str, at: float, now: float, link_type: str = "") -> bool:
         """Schedule a revisit at `at` of a URL that was finished permanently; False if its host is closed."""
         host = self.hosts.get(url.host, url.partition)
         if host.record.closed:
             return False
-        entry = QueueEntry(url.text, depth, 0, "", referrer, 1, NOT_SEED, "", revisit=True)
+        seed = SEED_FILE if link_type == "seed" else NOT_SEED
+        entry = QueueEntry(url.text, depth, 0, link_type, referrer, 1, seed, "", revisit=True)
         self._queues.put_due(host, entry, at, url.fingerprint)
         self.scheduler.await_url(host, at, now)
         return True
