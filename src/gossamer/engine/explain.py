@@ -8,7 +8,7 @@ import msgspec
 from gossamer.engine.history import UNVISITED, PageRecord, UrlMemory, holding
 from gossamer.model.links import Link
 from gossamer.model.standing import BudgetFacts, HostFacts, OriginFacts
-from gossamer.model.words import counted, iso_time
+from gossamer.model.words import counted, instant
 from gossamer.ports import UrlSeen, WaylessUrlSeen
 from gossamer.stages.robots.gate import robots_url
 from gossamer.stages.robots.record import AnswerKind, RobotsRecord
@@ -91,7 +91,7 @@ class Explainer:
             return {
                 "state": "waiting",
                 "reason": f"attempt {facts.attempt} is due after: {facts.error or 'a redirect'}",
-                "next_due": _instant(max(facts.due_at, facts.delay_until)),
+                "next_due": instant(max(facts.due_at, facts.delay_until)),
             }
         if not facts.queued:
             return {"state": "found", "reason": "pages link to it; the walk has not reached it yet"}
@@ -104,7 +104,7 @@ class Explainer:
             waits = _why_origin_waits(origin)
         queued: dict[str, object] = {"state": "queued", "reason": waits}
         if next_at:
-            queued["next_due"] = _instant(next_at)
+            queued["next_due"] = instant(next_at)
         return queued
 
     def _find_forgotten(self, url: Url) -> dict[str, object]:
@@ -151,12 +151,12 @@ def _read_for_rules(robots: RobotsRecord) -> dict[str, object]:
     if robots.kind != AnswerKind.UNREACHABLE:
         has_rules = robots.kind == AnswerKind.RULES
         said = "its rules were read" if has_rules else "its host gives none, so all is permitted"
-        parts.append(f"{said}, in force until {_instant(robots.expires_at)} or until it is read again")
-        answer["fetched_at"] = _instant(robots.fetched_at)
+        parts.append(f"{said}, in force until {instant(robots.expires_at)} or until it is read again")
+        answer["fetched_at"] = instant(robots.fetched_at)
     if robots.failures:
         since = " since" if "fetched_at" in answer else ""
         parts.append(f"{counted(robots.failures, 'failure')}{since}: {robots.error}")
-        answer["next_due"] = _instant(robots.retry_at)
+        answer["next_due"] = instant(robots.retry_at)
     return answer | {"reason": "; ".join(parts)}
 
 
@@ -171,7 +171,7 @@ def _last_attempt(record: PageRecord) -> dict[str, object]:
     answer: dict[str, object] = {
         "outcome": record.outcome,
         "status": record.status,
-        "fetched_at": _instant(record.at),
+        "fetched_at": instant(record.at),
         "attempt": record.attempt,
         "referrer": record.referrer,
         "error": record.error,
@@ -200,7 +200,7 @@ def _why_deferred(budget: BudgetFacts | None) -> str:
 def _why_origin_waits(origin: OriginFacts) -> str:
     if origin.state == "closed":
         return f"{origin.origin} was given up: {origin.reason}; the URL ends in its turn"
-    since = f", since {_instant(origin.first_failed_at)}" if origin.first_failed_at else ""
+    since = f", since {instant(origin.first_failed_at)}" if origin.first_failed_at else ""
     failed = f"does not answer ({counted(origin.failures, 'failure')} in a row{since})"
     return f"{origin.origin} {failed if origin.failures else 'waits'}: {origin.reason}"
 
@@ -212,7 +212,7 @@ def _host_state(facts: HostFacts) -> dict[str, object]:
     return answer | {
         "queued": facts.queued,
         "requests": facts.requests,
-        "delay_until": _instant(facts.delay_until) if facts.delay_until else None,
+        "delay_until": instant(facts.delay_until) if facts.delay_until else None,
         "reason": facts.reason,
         "crawl_delay_s": facts.crawl_delay_s,
         "failures_in_a_row": facts.failures,
@@ -223,10 +223,6 @@ def _host_state(facts: HostFacts) -> dict[str, object]:
 
 def _origin(facts: OriginFacts) -> dict[str, object]:
     return msgspec.structs.asdict(facts) | {
-        "first_failed_at": _instant(facts.first_failed_at) if facts.first_failed_at else None,
-        "next_at": _instant(facts.next_at) if facts.next_at else None,
+        "first_failed_at": instant(facts.first_failed_at) if facts.first_failed_at else None,
+        "next_at": instant(facts.next_at) if facts.next_at else None,
     }
-
-
-def _instant(at: float) -> str:
-    return iso_time(at, "milliseconds", "+00:00")

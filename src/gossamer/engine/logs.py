@@ -14,7 +14,7 @@ import msgspec
 
 from gossamer.engine.options import Level, LogsOptions
 from gossamer.model.links import Link
-from gossamer.model.words import iso_time
+from gossamer.model.words import instant
 from gossamer.world.clock import Clock, WallClock
 from gossamer.world.files import AppendFile, make_directory
 
@@ -115,7 +115,7 @@ class Logs:
         package = PACKAGE_OF.get(event, "fetch")
         if LEVELS[level] < self._levels.get(package, self._level):
             return
-        at = iso_time(self._clock.now(), "milliseconds", "+00:00")
+        at = instant(self._clock.now())
         self._lines[name] += _encode({"at": at, "level": level, "package": package, "event": event, **facts}) + b"\n"
 
     def _turn(self, name: str) -> None:

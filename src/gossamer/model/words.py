@@ -83,6 +83,11 @@ def iso_time(at: float, unit: Literal["seconds", "milliseconds", "microseconds"]
     return datetime.fromtimestamp(at, UTC).replace(tzinfo=None).isoformat(timespec=unit) + zone
 
 
+def instant(at: float) -> str:
+    """Return a wall time as `why` shows it: to the millisecond."""
+    return iso_time(at, "milliseconds", "+00:00")
+
+
 def cost_text(cpu_s: Mapping[str, float], requests: int, disk_bytes: int, memory_bytes: int) -> str:
     """Return what a crawl took of its machine, with its processor time by stage."""
     stages = ", ".join(f"{name} {spent_s:,.1f}" for name, spent_s in cpu_s.items() if spent_s)

@@ -147,12 +147,11 @@ class Schedule:
             memory.fixed_s = max(notice.interval_s, 0.0)
             if memory.fixed_s and not was_retired:
                 memory.due_at = min(due_at, max(memory.visited_at + memory.fixed_s, now))
-        is_news = False
-        if notice.source == "repeat":
+        is_repeat = notice.source == "repeat"
+        if is_repeat:
             memory.digest = 0
             memory.payload = b""
-        else:
-            is_news = self._note_report(memory, notice, now)
+        is_news = not is_repeat and self._note_report(memory, notice, now)
         if notice.due_now or (is_news and memory.announced_at > memory.visited_at):
             not_before = notice.not_before if notice.due_now else memory.visited_at + self._options.interval_s_min
             soonest = max(now, not_before)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gossamer.features.revisit.policies import VisitHistory
 from gossamer.features.revisit.rhythm import Census, Pool, Rhythm
 from gossamer.model.pages import Original
-from gossamer.model.words import iso_time
+from gossamer.model.words import instant
 from gossamer.state.epoch import Epochs
 from gossamer.state.redo import Redo
 from gossamer.state.schema import REVISIT_STATE
@@ -298,8 +298,8 @@ def page_facts(epochs: Epochs, url: Url) -> dict[str, object]:
     facts = {
         "visits": memory.visits,
         "changes": memory.changes,
-        "last_visit_at": _instant(memory.visited_at),
-        "changed_at": _instant(memory.changed_at) if memory.changed_at else None,
+        "last_visit_at": instant(memory.visited_at),
+        "changed_at": instant(memory.changed_at) if memory.changed_at else None,
         "change_rate_per_day": rate * 86_400.0,
         "importance": memory.importance,
         "expected_freshness": memory.freshness,
@@ -307,15 +307,11 @@ def page_facts(epochs: Epochs, url: Url) -> dict[str, object]:
         "given_up": not memory.due_at,
         "etag": memory.etag,
         "last_modified": memory.last_modified,
-        "announced_change_at": _instant(memory.announced_at) if memory.announced_at else None,
+        "announced_change_at": instant(memory.announced_at) if memory.announced_at else None,
     }
-    recent = [f"{_instant(at)} {kind}" for at, kind in memory.recent]
-    next_due = {"next_due": _instant(memory.due_at)} if memory.due_at else {}
+    recent = [f"{instant(at)} {kind}" for at, kind in memory.recent]
+    next_due = {"next_due": instant(memory.due_at)} if memory.due_at else {}
     return {**next_due, "revisits": facts, "recent_visits": recent}
-
-
-def _instant(at: float) -> str:
-    return iso_time(at, "milliseconds", "+00:00")
 
 
 def whole_facts(state: RevisitState, now: float) -> dict[str, object]:
