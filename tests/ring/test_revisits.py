@@ -28,6 +28,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.results.export.changes import PageChange
 from gossamer.stages.archive.options import SearchOptions
 from gossamer.stages.frontier.options import politeness
+from tests.answering import free_port
 from tests.ring.crawls import OWN, rows
 
 QUICK = (
@@ -384,6 +385,19 @@ def test_a_site_that_moves_to_www_stays_in_the_crawl(tmp_path: Path, *, begins_a
         crawl_once(site, directory, hosts)
     crawl(site, directory, 2, *(QUICK if begins_as_batch else ()), hosts, turn=turn, resuming=begins_as_batch)
     assert any(path == "/new" and headers["host"].startswith("www.") for path, headers, _ in site.asked)
+
+
+@pytest.mark.timeout(100)
+def test_outlinks_of_a_batch_crawl_stay_outlinks(tmp_path: Path) -> None:
+    site = Moving({"/": page("front"), "/out": page("out", "/further")})
+    directory = tmp_path / "crawl"
+    (tmp_path / "hosts").write_text("127.0.0.1 site.test out.test\n")
+    sets = ("scope.outlinks=true", f"resolve.hosts_file='{tmp_path / 'hosts'}'")
+    site.port = free_port()
+    site.pages["/"] = page("front", f"http://out.test:{site.port}/out")
+    crawl_once(site, directory, *sets)
+    crawl(site, directory, 2, *QUICK, *sets, resuming=True)
+    assert {path for path, _, _ in site.asked} == {"/", "/out"}, "only the status of a page outside is requested"
 
 
 def test_a_policy_of_ones_own_divides_the_visits(tmp_path: Path) -> None:

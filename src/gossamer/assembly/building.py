@@ -66,6 +66,7 @@ from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.scheduler import HostControl
 from gossamer.stages.process.choice import Chosen
 from gossamer.stages.robots.robots import SiteRobots, record_of
+from gossamer.stages.scope.chain import Chain
 from gossamer.state.epoch import Epochs, load
 from gossamer.state.journals import Journals
 from gossamer.state.schema import TOTALS
@@ -194,7 +195,7 @@ def ring_of(
     robots = SiteRobots(epochs, config.robots, namer.name, setup.dice, storage.hosts, without=without_robots(config))
     robots.allow_for(frontier.counts.absences)
     exclusions = Exclusions(scope.exclusions, forgotten)
-    recrawl = recrawl_of(setup, storage, frontier, namer, exclusions, robots, others)
+    recrawl = recrawl_of(setup, storage, frontier, namer, exclusions, robots, others, scope.chain)
     content_seen = content_seen_of(config, epochs)
     spills = Spills(setup.home.state / "spill", config.archive.digests)
     sessions = _sessions(setup, storage, namer, others, counters, frontier.control)
@@ -312,6 +313,7 @@ def recrawl_of(
     exclusions: Exclusions,
     robots: SiteRobots,
     others: ShardExchange,
+    chain: Chain,
 ) -> Recrawl | None:
     """Return the revisits of a continuous crawl, else None. Raises ConfigError: as `schedule_of`."""
     config = setup.config
@@ -325,7 +327,7 @@ def recrawl_of(
     options = config.revisit
     sketcher = partial(sketch, lowest=False)
     revisiting = Revisiting(schedule, frontier, options.change, sketcher, text_of, conditional=options.conditional)
-    enrolment = Enrolment(storage, namer, revisiting, options.interval_s_mean, clock, dice)
+    enrolment = Enrolment(storage, namer, revisiting, options.interval_s_mean, clock, dice, chain.effective_type)
     # A hub's host may belong to another shard, and only that shard may send requests to it.
     hubs = hubs_of(config, storage.epochs, namer, exclusions, robots) if others.is_alone else None
     if hubs is not None:

@@ -14,7 +14,7 @@ from gossamer.engine.copies import is_text
 from gossamer.engine.history import read_page_record
 from gossamer.features.revisit.schedule import Schedule
 from gossamer.features.revisit.state import Memory
-from gossamer.model.links import Link, Notice, RevisitPlan, Visit
+from gossamer.model.links import OUTLINK, Link, Notice, RevisitPlan, Visit
 from gossamer.model.pages import Archived, Findings, Original, Sight, Sketch, Visited
 from gossamer.model.visits import Reply, Request
 from gossamer.ports import Conclusion, VisitMiddleware
@@ -186,15 +186,23 @@ class Enrolment:
     """
 
     def __init__(
-        self, storage: Storage, namer: Namer, revisiting: Revisiting, interval_s: float, clock: Clock, dice: Dice
+        self,
+        storage: Storage,
+        namer: Namer,
+        revisiting: Revisiting,
+        interval_s: float,
+        clock: Clock,
+        dice: Dice,
+        kind_of: Callable[[str, Url], str],
     ) -> None:
-        """Due times are random within `interval_s`."""
+        """Due times are random within `interval_s`. `kind_of` is `Chain.effective_type`."""
         self._epochs = storage.epochs
         self._namer = namer
         self._revisiting = revisiting
         self._interval_s = interval_s
         self._clock = clock
         self._dice = dice
+        self._kind_of = kind_of
         self._begun_again = asyncio.Event()
 
     @property
@@ -245,4 +253,6 @@ class Enrolment:
         at = now + self._dice.uniform(0.0, self._interval_s)
         if revisits.enrol(Sight(url, record.outcome, record.at, record.status, depth=record.depth), at):
             link_type = "" if record.depth or record.referrer else "seed"  # Its redirect may widen the scope.
+            if record.outcome != "fetched" and self._kind_of("anchor", url) == OUTLINK:
+                link_type = OUTLINK
             self._revisiting.frontier.schedule_revisit(url, record.depth, record.referrer, at, now, link_type)
