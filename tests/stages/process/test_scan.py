@@ -53,6 +53,16 @@ PAGES = [
     b"<![CDATA[<a href=no>]]><?xml version='1.0'?><a href=yes>",
     b"<a href=x>a</a><a href='y",
     b"<a href=x>a</a><script><a href=no>",
+    b"<a href=1><code class=x><span class=y>a b</span></code></a><a href=2><b>B</b> c</a><a href=3><i>I<br>J</i></a>",
+    b"<a href=4><em>e &amp; f</em></a><a href=5><TT>g</TT></a><a href=6><code >h</code></a>",
+    b"<a href=7><i>j</i><p>k</p></a><a href=8><strong></strong></a>",
+    b"<a href=9 title=t><b></b></a><a href=10><bdi>l</bdi></a><a><tt>m</tt>",
+    *(
+        b"<p>No other <%b=x>" % start
+        for start in b"AREA HREF|Iframe src|blockquote cite|Q CITE|ins cite|DEL CITE|embed src|Object data".split(b"|")
+    ),
+    b"<turbo-frame SRC=x></turbo-frame>",
+    b"<INCLUDE-fragment src=x></INCLUDE-fragment>",
 ]
 
 
@@ -67,6 +77,10 @@ def facts(markup: Markup) -> tuple[object, ...]:
 @pytest.mark.parametrize("body", PAGES)
 def test_the_scan_finds_what_the_tree_holds(body: bytes) -> None:
     assert facts(ScannedMarkup(body)) == facts(TreeMarkup(body))
+
+
+def test_a_tree_says_that_a_page_has_links_where_its_frames_are_missing() -> None:
+    assert TreeMarkup(b"<NoFrames><a href=x>y</a></NoFrames>").hides
 
 
 PIECES = """<p>|</p>|<div class='a b'>|</div>|<br>|<b>|</b>|<li>|<span title="x > y '">|</span>|<h1 id=x>|</h1>|

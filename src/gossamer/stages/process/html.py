@@ -16,13 +16,25 @@ from gossamer.stages.process.charset import to_utf8
 from gossamer.stages.process.hidden import without_hidden
 from gossamer.stages.process.options import ProcessOptions
 from gossamer.stages.process.raw import RAW
-from gossamer.stages.process.scan import XLINK_HREF, Element, ScannedMarkup, anchor_text_of, divides, is_shadow_root
+from gossamer.stages.process.scan import (
+    XLINK_HREF,
+    Element,
+    ScannedMarkup,
+    anchor_text_of,
+    automaton,
+    divides,
+    is_shadow_root,
+)
 from gossamer.stages.process.tokens import NEEDED, VOID
 from gossamer.stages.process.walk import ElementWalk
 
 _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 # Names alone: six of them with attributes (`q[cite]`) take 15 µs more for 25 KB.
-_ELEMENTS = ",".join(("area,frame,iframe,link,base,meta,title,noframes,template,svg,math", *NEEDED))
+_USUAL = "link,base,meta,title,svg,math"
+_RARE = ("area", "frame", "iframe", "noframes", "template", *NEEDED)
+_ELEMENTS = ",".join((_USUAL, *_RARE))
+"""Each name is compared with each element of a page, so pages are searched for rare ones before."""
+_HAS_RARE = automaton(f"(?i)<(?:{'|'.join(_RARE)})").search
 _ROOTS = frozenset(("svg", "math"))
 _LEAVING = frozenset(("meta", "blockquote", "frame"))
 """Of these elements those that are never SVG's or MathML's."""
@@ -42,7 +54,7 @@ class TreeMarkup:
         """Whether the page has links that are not in the tree: within `<noframes>`, or in a shadow root."""
         titled = False
         is_drawn = False
-        for node in self.tree.css(_ELEMENTS):
+        for node in self.tree.css(_USUAL if _HAS_RARE(body) is None else _ELEMENTS):
             tag = node.tag
             if tag in _ROOTS:
                 is_drawn = True
