@@ -88,6 +88,9 @@ _NO_FRAMES = frozenset((b"noframes", b"/noframes"))
 _OF_PAGE = frozenset((b"base", b"meta"))
 """Elements that say something about a page, and so not where its frames are missing."""
 CDATA = b"<![CDATA["
+_IN_LINE = r"(?:b|code|em|i|span|strong|tt)"
+_SIMPLE = re.compile(rf"(?>(?:<{_IN_LINE}(?: [^<>]*+)?>)*)([^<&]*+)(?>(?:</{_IN_LINE}>)*)".encode()).fullmatch
+"""Matches an anchor's markup if it is a text in elements that change nothing of it, as most markup is."""
 _IMAGE = re.compile(rb"<[iI][mM][gG](?=[\t\n\f\r /])")
 _SILENT = re.compile(
     rb"<!--.*?(?:-->|\Z)|<(script|style)(?=[\t\n\f\r />]).*?(?:</\1[^<>]*+>|\Z)", re.DOTALL | re.IGNORECASE
@@ -193,6 +196,9 @@ def text_of(markup: bytes) -> str:
 
 def anchor_text_of(markup: bytes) -> str:
     """Return the text of an anchor's markup, with spaces where a line or block ends, or its first image's alt text."""
+    simple = _SIMPLE(markup)
+    if simple is not None:
+        return simple[1].decode("utf-8", "replace")
     if _DIVIDER.search(markup):
         markup = _BREAK.sub(b" ", _SILENT.sub(b"", markup))
     text = text_of(markup)
