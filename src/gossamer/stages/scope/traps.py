@@ -296,7 +296,7 @@ class Traps:
             node = ward.node(name)
             if node is not None:
                 # A page that counts for a narrow template is no evidence against a wider one.
-                by = ward.first_watched(referrer) if referrer and _host_of(referrer) == asked.host else None
+                by = ward.first_watched(referrer) if ward.is_suspected and _host_of(referrer) == asked.host else None
                 node.note_name(within=by is not None and by.is_suspected)
                 self._judge(url, ward, name, node, sketch, year)
                 if ward.dirty:
