@@ -22,6 +22,7 @@ from gossamer.world.huge_pages import PAGE_BYTES, REFUSED_MAX, HugePages, Mappin
 def plenty(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that has all the time it needs."""
     monkeypatch.setattr(huge_pages, "SHARE_MAX", 1_000.0)
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
 
 
 SPAN_BYTES = 16 * PAGE_BYTES
@@ -143,6 +144,13 @@ def test_it_takes_a_hundredth_of_the_time_and_no_more(monkeypatch: pytest.Monkey
     now[0] = 4.5
     pages.gather()
     assert len(rounds) == 2
+
+
+def test_memory_of_an_allocator_that_has_large_pages_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLIBC_TUNABLES", FRUGAL["GLIBC_TUNABLES"])
+    pages = HugePages()
+    monkeypatch.setattr(huge_pages, "mappings", lambda: pytest.fail("looked at"))
+    pages.gather()
 
 
 HEAP = """

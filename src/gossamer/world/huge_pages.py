@@ -6,6 +6,7 @@ at a time, so it never gets a huge page by itself, and the kernel's background s
 """
 
 import ctypes
+import os
 import re
 import sys
 import time
@@ -51,7 +52,7 @@ class Mapping(NamedTuple):
 class HugePages:
     """Moves memory to huge pages. Takes at most an eighth more memory, and `SHARE_MAX` of the process's time.
 
-    Does nothing on a system without the call.
+    Does nothing on a system without the call, and where the allocator has such pages from the start (`FRUGAL`).
     """
 
     def __init__(self) -> None:
@@ -106,8 +107,9 @@ def mappings() -> Iterator[Mapping]:
 
 
 def _collapse() -> Collapse | None:
-    """Return a function that asks for huge pages at an address and returns success; None: no such system call."""
-    if not sys.platform.startswith("linux") or not _MAPS.exists():
+    """Return a function that asks for huge pages at an address and returns success; None: there is no use for it."""
+    has_them = "malloc.hugetlb" in os.environ.get("GLIBC_TUNABLES", "")
+    if has_them or not sys.platform.startswith("linux") or not _MAPS.exists():
         return None
     madvise = ctypes.CDLL(None).madvise
     madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
