@@ -70,10 +70,10 @@ def main() -> None:
         ]
         links = sum(len(modules.process(page).findings.links) for page in pages)
         whole = seconds(lambda pages=pages: [modules.process(page) for page in pages])
-        tree = seconds(lambda group=group: [TreeMarkup(body).anchors() for body in group])
-        scan = seconds(lambda group=group: [ScannedMarkup(body).anchors() for body in group])
+        tree = seconds(lambda group=group: [TreeMarkup(body).anchors for body in group])
+        scan = seconds(lambda group=group: [ScannedMarkup(body).anchors for body in group])
         count = len(group)
-        anchors = sum(len(ScannedMarkup(body).anchors()) for body in group)
+        anchors = sum(len(ScannedMarkup(body).anchors) for body in group)
         figures = [sum(map(len, group)) / 1000 / count, anchors / count, links / count]
         figures += [spent / count * 1e6 for spent in (whole, tree, scan)]
         print(f"| {name} | {count} | " + " | ".join(f"{figure:.0f}" for figure in figures) + " |")

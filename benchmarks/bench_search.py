@@ -75,7 +75,7 @@ def read(name: str, body: bytes, *, emphasis: bool) -> IndexedPage:
         TitleAndText(options).process(page, findings)
         return IndexedPage(name, name, "h", "h", findings.title, findings.text, "en", "", AT, findings.emphasis)
     markup = document_of(page, options).markup
-    return IndexedPage(name, name, "h", "h", markup.title(), markup.text(), "en", "", AT)
+    return IndexedPage(name, name, "h", "h", markup.title or "", markup.text(), "en", "", AT)
 
 
 def headings(pages: list[IndexedPage]) -> list[tuple[str, str]]:

@@ -101,7 +101,7 @@ def html(body: bytes) -> None:
 def both_readers(body: str) -> None:
     """The tree and the scan find the same in pages without mistakes."""
     tree, scan = TreeMarkup(body.encode()), ScannedMarkup(body.encode())
-    assert [anchor[:2] for anchor in scan.anchors()] == [anchor[:2] for anchor in tree.anchors()]
+    assert [anchor[:2] for anchor in scan.anchors] == [anchor[:2] for anchor in tree.anchors]
     assert facts(scan)[1:] == facts(tree)[1:]
 
 

@@ -53,9 +53,9 @@ KNOWN = {
 
 def read(markup: Markup) -> dict[str, object]:
     return {
-        "links": sorted({anchor[0] for anchor in markup.anchors()}),  # Misnested anchors are repeated by the tree.
-        "elements": [tag for tag, _ in markup.elements()],
-        "title": " ".join(markup.title().split()),
+        "links": sorted({anchor[0] for anchor in markup.anchors}),  # Misnested anchors are repeated by the tree.
+        "elements": [tag for tag, _ in markup.elements],
+        "title": " ".join((markup.title or "").split()),
     }
 
 
@@ -108,9 +108,9 @@ def test_a_drawing_ends_where_it_ends_for_a_browser(drawing: str) -> None:
     data = '<script type=\'application/ld+json\'>{"@type":"Article"}</script>'
     body = f"<title>T</title><a href=one>1</a>{drawing}<p>Words</p><img src=i>{data}<a href=two>2</a>".encode()
     scanned, tree = ScannedMarkup(body), TreeMarkup(body)
-    assert [one[0] for one in scanned.anchors()] == [one[0] for one in tree.anchors()]
-    assert {"one", "two"} <= {one[0] for one in scanned.anchors()}
-    assert scanned.title() == tree.title() == "T"
+    assert [one[0] for one in scanned.anchors] == [one[0] for one in tree.anchors]
+    assert {"one", "two"} <= {one[0] for one in scanned.anchors}
+    assert scanned.title == tree.title == "T"
     assert scanned.text().splitlines()[-2:] == ["Words", "2"]
     assert json_ld(body, 1000) == [{"@type": "Article"}]
     assert ("i", "") in list(resources_in(body))
@@ -119,16 +119,16 @@ def test_a_drawing_ends_where_it_ends_for_a_browser(drawing: str) -> None:
 @pytest.mark.parametrize("raw", ["title", "style", "script", "textarea", "xmp", "iframe"])
 def test_in_html_a_slash_closes_nothing(raw: str) -> None:
     body = f"<svg><path/></svg><svg><foreignObject><{raw}/><a href=x>n</a></{raw}></foreignObject></svg>".encode()
-    assert ScannedMarkup(body).anchors() == []
-    assert TreeMarkup(body).anchors() == []
+    assert ScannedMarkup(body).anchors == []
+    assert TreeMarkup(body).anchors == []
 
 
 @pytest.mark.parametrize("reader", [ScannedMarkup, TreeMarkup])
 def test_elements_of_a_drawing_are_not_those_of_html(reader: type[Markup]) -> None:
     body = b"<svg><g><title>no</title></g><base href=no><link rel=next href=no></svg><title>T</title><base href=b>"
     markup = reader(body)  # type: ignore[call-arg]  # a protocol
-    assert markup.title() == "T"
-    assert [tag for tag, _ in markup.elements()] == ["base"]
+    assert markup.title == "T"
+    assert [tag for tag, _ in markup.elements] == ["base"]
 
 
 def test_the_text_of_a_drawing_is_what_it_shows() -> None:
@@ -168,7 +168,7 @@ def test_a_drawing_with_a_comment_is_passed_over_in_one_step(comment: str, is_pl
 
 def test_of_a_script_with_too_many_comments_the_next_end_tag_counts() -> None:
     body = b"<script>" + b"<!--<script></script>-->" * SCRIPT_MARKS_MAX + b"</script><a href=x>n</a>"
-    assert [one[0] for one in ScannedMarkup(body).anchors()] == ["x"]
+    assert [one[0] for one in ScannedMarkup(body).anchors] == ["x"]
 
 
 SHADOW = "<div>light<template shadowrootmode={}><p>In the <a href=x>shadow</a> root.</p></template></div>"

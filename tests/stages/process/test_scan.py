@@ -68,9 +68,9 @@ PAGES = [
 
 def facts(markup: Markup) -> tuple[object, ...]:
     return (
-        [(href, rel, " ".join(markup.anchor_text(within).split())) for href, rel, within in markup.anchors()],
-        [(tag, {name: value or "" for name, value in found.items()}) for tag, found in markup.elements()],
-        " ".join(markup.title().split()),
+        [(href, rel, " ".join(markup.anchor_text(within).split())) for href, rel, within in markup.anchors],
+        [(tag, {name: value or "" for name, value in found.items()}) for tag, found in markup.elements],
+        " ".join((markup.title or "").split()),
     )
 
 
@@ -109,7 +109,7 @@ ANCHOR = st.builds(
 def test_the_scan_finds_the_links_of_any_plain_page(body: str) -> None:
     tree, scan = TreeMarkup(body.encode()), ScannedMarkup(body.encode())
     # Unclosed formatting is repeated by the tree, never around anchors' addresses.
-    assert [anchor[:2] for anchor in scan.anchors()] == [anchor[:2] for anchor in tree.anchors()]
+    assert [anchor[:2] for anchor in scan.anchors] == [anchor[:2] for anchor in tree.anchors]
     assert facts(scan)[1:] == facts(tree)[1:]
 
 
@@ -277,10 +277,10 @@ def test_what_one_page_costs_is_bounded(kind: str) -> None:
 
 def test_what_is_beyond_the_bounds_is_left() -> None:
     markup = ScannedMarkup(b"<link href=x>" * 30_000 + b"<!-->" * STEPS_MAX + b"<a href=y>z</a><link href=last>")
-    assert (len(markup.elements()), len(markup.anchors())) == (ELEMENTS_MAX, 0)
+    assert (len(markup.elements), len(markup.anchors)) == (ELEMENTS_MAX, 0)
     found, _ = attributes(b"".join(b" a%d" % n for n in range(5_000)) + b">", 0)
     assert len(found) == ATTRIBUTES_MAX
-    anchors = ScannedMarkup(b"<a href=x>y</a>" * (ANCHORS_MAX + 10)).anchors()
+    anchors = ScannedMarkup(b"<a href=x>y</a>" * (ANCHORS_MAX + 10)).anchors
     assert len(anchors) == ANCHORS_MAX
 
 
@@ -338,10 +338,10 @@ def test_what_breaks_the_line_is_found_whole(pieces: list[bytes]) -> None:
 def test_an_anchor_has_its_text_after_any_attributes(tag: str, href: str) -> None:
     """Possessive repeats of groups, which Python 3.11.2 without Debian's update matches wrongly, gave it another."""
     scan = ScannedMarkup(f'<p>x</p><p><a {tag}>one</a> two <a href="/y" class="c">three</a> four</p>'.encode())
-    assert [(anchor[0], scan.anchor_text(anchor[2])) for anchor in scan.anchors()] == [(href, "one"), ("/y", "three")]
+    assert [(anchor[0], scan.anchor_text(anchor[2])) for anchor in scan.anchors] == [(href, "one"), ("/y", "three")]
 
 
 @pytest.mark.parametrize("end", ["/", " ", "\n", "/ ", "= ", "a="])
 def test_a_tag_ends_in_any_run_of_characters(end: str) -> None:
     scan = ScannedMarkup(f'<link rel=next href="/n" {end * 50_000}><a href=/x>t</a>'.encode())
-    assert (scan.elements()[0][1]["href"], scan.anchors()[0][0]) == ("/n", "/x")
+    assert (scan.elements[0][1]["href"], scan.anchors[0][0]) == ("/n", "/x")

@@ -64,7 +64,7 @@ class Audit(TypedModule):
 
     def process(self, page: Page, findings: Findings) -> None:
         document = document_of(page, self._options)
-        base = Base(page.url, base_href(document.markup.elements()), document.charset)
+        base = Base(page.url, base_href(document.markup.elements), document.charset)
         columns = findings.columns
         self._read_links(document, base, findings)
         if len(document.utf8()) <= COUNTED_BYTES_MAX:
@@ -79,7 +79,7 @@ class Audit(TypedModule):
         """Note links to a place in a page, and invalid addresses."""
         wanted: dict[tuple[str, str], None] = {}
         invalid: dict[str, None] = {}
-        for href, _, _ in document.markup.anchors():
+        for href, _, _ in document.markup.anchors:
             shown, _, fragment = href.strip().partition("#")
             if len(href) > self._options.url_bytes_max:
                 continue

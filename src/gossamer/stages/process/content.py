@@ -78,7 +78,7 @@ class Markdown(TypedModule):
             visible = cut(document.text(), self._options.text_bytes_max)
             text = "\n\n".join(paragraphs(visible.splitlines()))
         else:
-            base = Base(page.url, base_href(document.markup.elements()), document.charset)
+            base = Base(page.url, base_href(document.markup.elements), document.charset)
             tree = build_tree(main.outline, with_captions(main.outline, main.chosen))
             markdown = as_markdown(tree, base.join)
             if any(markdown.heading_ids):

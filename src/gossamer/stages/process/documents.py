@@ -421,7 +421,7 @@ def add_html(body: bytes, found: Gathered) -> str:
     """Take the visible text of HTML in UTF-8, and its links to the web; return the text."""
     visible, hidden = without_hidden(body)
     markup = ScannedMarkup(body)
-    for href, _, _ in markup.anchors():
+    for href, _, _ in markup.anchors:
         found.link(href)
     found.hidden_chars += hidden
     text = (ScannedMarkup(visible) if hidden else markup).text()

@@ -47,12 +47,12 @@ class TreeMarkup:
     def __init__(self, body: bytes) -> None:
         self.tree = LexborHTMLParser(body, options=_OPTIONS)
         """The tree itself, for selectors."""
-        self._anchors: list[tuple[str, str, Any]] | None = None
-        self._elements: list[Element] = []
-        self._title = ""
+        self.elements: list[Element] = []
+        """Every area, frame, iframe, link, base and meta, and every quotation and edit with a cite, in order."""
+        self.title: str | None = None
+        """The text of the first title, unchanged."""
         self.hides = False
         """Whether the page has links that are not in the tree: within `<noframes>`, or in a shadow root."""
-        titled = False
         is_drawn = False
         for node in self.tree.css(_USUAL if _HAS_RARE(body) is None else _ELEMENTS):
             tag = node.tag
@@ -61,25 +61,23 @@ class TreeMarkup:
             elif is_drawn and tag not in _LEAVING and _is_foreign(node):
                 continue
             elif tag == "title":
-                if not titled:
-                    self._title = node.text()
-                    titled = True
+                if self.title is None:
+                    self.title = node.text()
             elif tag in ("noframes", "template"):
                 self.hides = self.hides or tag == "noframes" or is_shadow_root(node.attributes)
             elif tag is not None:
                 attributes = node.attributes
                 if tag not in NEEDED or NEEDED[tag] in attributes:
-                    self._elements.append((tag, attributes))
+                    self.elements.append((tag, attributes))
 
+    @cached_property
     def anchors(self) -> list[tuple[str, str, Any]]:
-        """Return every `a` that has an href, in order: href, rel, the node."""
-        if self._anchors is None:
-            self._anchors = [
-                (attributes[name] or "", (attributes["rel"] or "") if "rel" in attributes else "", node)
-                for node in self.tree.tags("a")
-                if (name := "href" if "href" in (attributes := node.attributes) else XLINK_HREF) in attributes
-            ]
-        return self._anchors
+        """Every `a` that has an href, in order: href, rel, the node."""
+        return [
+            (attributes[name] or "", (attributes["rel"] or "") if "rel" in attributes else "", node)
+            for node in self.tree.tags("a")
+            if (name := "href" if "href" in (attributes := node.attributes) else XLINK_HREF) in attributes
+        ]
 
     def anchor_text(self, within: Any) -> str:
         """Return an anchor's text, else an image's `alt`, its `aria-label` or its `title`. Call it once an address."""
@@ -93,14 +91,6 @@ class TreeMarkup:
             return text
         label: str = within.attrs.get("aria-label") or within.attrs.get("title") or text
         return label
-
-    def elements(self) -> list[Element]:
-        """Return every area, frame, iframe, link, base and meta, and every quotation and edit with a cite, in order."""
-        return self._elements
-
-    def title(self) -> str:
-        """Return the text of the first title, unchanged."""
-        return self._title
 
 
 def _is_foreign(node: LexborNode) -> bool:

@@ -95,7 +95,7 @@ class Metadata(TypedModule):
     def process(self, page: Page, findings: Findings) -> None:
         document = document_of(page, self._options)
         columns = findings.columns
-        elements = document.markup.elements()
+        elements = document.markup.elements
         graph: dict[str, list[str]] = {}
         metas: dict[str, list[str]] = {}
         base = Base(page.url, base_href(elements), document.charset)
@@ -117,7 +117,7 @@ class Metadata(TypedModule):
         blocks = self._read_json_ld(document.utf8(), columns, times)
         if language is not None:
             columns.setdefault("declared_language", language[0])
-        if signal := signal_of(document.utf8(), len(document.markup.anchors())):
+        if signal := signal_of(document.utf8(), len(document.markup.anchors)):
             columns["script_signal"] = signal
         licenses = self._read_anchors(document, base, str(columns.get("license", "")))
         columns.update(
@@ -137,7 +137,7 @@ class Metadata(TypedModule):
     def _read_anchors(self, document: HtmlDocument, base: Base, licensed: str) -> tuple[str, str]:
         """Return the first license of an anchor with `rel=license`, and the one of Creative Commons if there is one."""
         commons: dict[str, str] = {}
-        for href, rel, _ in document.markup.anchors():
+        for href, rel, _ in document.markup.anchors:
             relations = rel.lower().split() if rel else ()
             if "license" in relations:
                 licensed = licensed or base.join(href) or ""

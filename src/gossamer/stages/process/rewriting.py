@@ -80,7 +80,7 @@ def rewritten(page: Page, place: Place, *, is_still: bool = False) -> bytes:
     if tree is None:
         return (doctype + HEAD).encode("utf-8", "replace") + document.utf8()
     if _BASE.search(document.utf8()):  # Few pages have one, and the markup is another tree.
-        base = Base(page.url, base_href(document.markup.elements()), document.charset)
+        base = Base(page.url, base_href(document.markup.elements), document.charset)
     templates = _rewrite(tree, _Placing(base, place, is_still), 0)
     if tree.head is not None:
         tree.head.inner_html = HEAD + (tree.head.inner_html or "")

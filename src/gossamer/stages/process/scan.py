@@ -196,8 +196,7 @@ def text_of(markup: bytes) -> str:
 
 def anchor_text_of(markup: bytes) -> str:
     """Return the text of an anchor's markup, with spaces where a line or block ends, or its first image's alt text."""
-    simple = _SIMPLE(markup)
-    if simple is not None:
+    if (simple := _SIMPLE(markup)) is not None:
         return simple[1].decode("utf-8", "replace")
     if _DIVIDER.search(markup):
         markup = _BREAK.sub(b" ", _SILENT.sub(b"", markup))
@@ -225,9 +224,12 @@ class ScannedMarkup:
         """With `scanned` False call `scan` and go through it before anything else."""
         self._body = body
         self._lower = body.lower()
-        self._anchors: list[Anchor] = []
-        self._elements: list[Element] = []
-        self._title: str | None = None
+        self.anchors: list[Anchor] = []
+        """Every `a` that has an href, in order."""
+        self.elements: list[Element] = []
+        """Every area, frame, iframe, link, base and meta, and every quotation and edit with a cite, in order."""
+        self.title: str | None = None
+        """The text of the first title, unchanged."""
         self._lines: list[tuple[int, int]] = []
         self._template = 0
         self._foreign = ForeignContent()
@@ -242,10 +244,6 @@ class ScannedMarkup:
             for _ in self.scan():
                 pass
 
-    def anchors(self) -> list[Anchor]:
-        """Return every `a` that has an href, in order."""
-        return self._anchors
-
     def anchor_text(self, within: bytes | Labeled) -> str:
         """Return what `anchor_text_of` an anchor returns; its label where that is blank."""
         if isinstance(within, Labeled):
@@ -257,14 +255,6 @@ class ScannedMarkup:
         if found is None:
             found = self._texts[within] = anchor_text_of(within[:ANCHOR_SCAN_BYTES_MAX])
         return found
-
-    def elements(self) -> list[Element]:
-        """Return every area, frame, iframe, link, base and meta, and every quotation and edit with a cite, in order."""
-        return self._elements
-
-    def title(self) -> str:
-        """Return the text of the first title, unchanged."""
-        return self._title or ""
 
     def text(self) -> str:
         """Return the visible text, one line a block."""
@@ -326,13 +316,13 @@ class ScannedMarkup:
         return ()
 
     def _long_line(self, start: int, end: int) -> Iterator[None]:
-        found = islice(_ANCHOR.finditer(self._body, start, end), max(0, ANCHORS_MAX - len(self._anchors)))
+        found = islice(_ANCHOR.finditer(self._body, start, end), max(0, ANCHORS_MAX - len(self.anchors)))
         while some := [match.groups(b"") for match in islice(found, ANCHORS_AT_ONCE)]:
             self._take(cast("list[_Anchor]", some), end)
             yield
 
     def _take(self, found: Iterable[_Anchor], end: int) -> None:
-        anchors = self._anchors
+        anchors = self.anchors
         for unlabeled, texted, tag, markup, edge in found:
             usual = unlabeled or texted
             if usual:
@@ -356,7 +346,7 @@ class ScannedMarkup:
         # Of the names of interest only `a` comes here: the others are known by their names alone.
         href = found.get("href", found.get(XLINK_HREF))
         if end >= 0 and href is not None and not self._template and _ANCHOR_EDGE.match(body, start, start + 3):
-            self._anchors.append((href, found.get("rel", ""), _labeled(self._up_to_edge(end, end), found)))
+            self.anchors.append((href, found.get("rel", ""), _labeled(self._up_to_edge(end, end), found)))
         return end
 
     def _up_to_edge(self, start: int, search_from: int) -> bytes:
@@ -418,16 +408,16 @@ class ScannedMarkup:
         return end + 3 if end >= 0 else -1
 
     def _add(self, name: bytes, found: Mapping[str, str | None]) -> None:
-        if len(self._elements) < ELEMENTS_MAX and not (self._no_frames and name in _OF_PAGE):
-            self._elements.append((name.decode(), found))
+        if len(self.elements) < ELEMENTS_MAX and not (self._no_frames and name in _OF_PAGE):
+            self.elements.append((name.decode(), found))
 
     def _raw(self, name: bytes, found: dict[str, str], position: int) -> int:
         if name == b"iframe" and not self._template:
             self._add(name, found)
         end, after = end_of_raw(self._body, self._lower, name, position)
-        if name == b"title" and self._title is None and not self._template and not self._no_frames:
+        if name == b"title" and self.title is None and not self._template and not self._no_frames:
             title = self._body[position : min(end, position + TITLE_SCAN_BYTES_MAX)]
-            self._title = text_of(title.replace(b"<", b"&lt;"))
+            self.title = text_of(title.replace(b"<", b"&lt;"))
         return after
 
 

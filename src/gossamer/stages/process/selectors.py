@@ -124,7 +124,7 @@ class SelectorSource:
 
     @cached_property
     def _base(self) -> Base:
-        elements = self._document.markup.elements() if self.page.media_type in HTML_TYPES else []
+        elements = self._document.markup.elements if self.page.media_type in HTML_TYPES else []
         return Base(self.page.url, base_href(elements), self._document.charset)
 
 

@@ -46,7 +46,7 @@ class TitleAndText(TypedModule):
             findings.text = cut(text, self._options.text_bytes_max)
             findings.text_method = PLAIN
             return
-        findings.title = collapse_spaces(document.markup.title(), self._options.title_bytes_max)
+        findings.title = collapse_spaces(document.markup.title or "", self._options.title_bytes_max)
         if self._options.text:
             findings.text = cut(document.text(), self._options.text_bytes_max)
             findings.text_method = VISIBLE

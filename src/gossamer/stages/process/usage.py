@@ -81,7 +81,7 @@ class Directives:
         found = findings.statements
         markup = document.markup
         licenses: list[tuple[str, str]] = []
-        elements = markup.elements()
+        elements = markup.elements
         for tag, attributes in elements:
             if tag == "meta":
                 name = (attributes.get("name") or "").strip().lower()
@@ -94,7 +94,7 @@ class Directives:
                     found.append(_tdm(name, attributes.get("content") or "", Rank.MARKUP, "meta"))
             elif tag == "link" and _is_license(attributes.get("rel")):
                 licenses.append((attributes.get("href") or "", attributes.get("type") or ""))
-        licenses += [(href, "") for href, rel, _ in markup.anchors() if rel and _is_license(rel)]
+        licenses += [(href, "") for href, rel, _ in markup.anchors if rel and _is_license(rel)]
         if licenses:
             base = Base(page.url, base_href(elements), document.charset)
             found += (_license(base, href, media_type, "link") for href, media_type in licenses)
