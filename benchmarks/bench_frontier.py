@@ -73,7 +73,6 @@ from gossamer.state.store import Store
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
-from gossamer.world.huge_pages import HugePages
 from gossamer.world.loop import COLLECTOR_THRESHOLDS
 
 URLS_PER_HOST = 50
@@ -277,7 +276,6 @@ class Crawl:
             FrontierRules(politeness(PolitenessOptions(preset=preset)), config.frontier),
             self.namer.name, Dice(1), self.now,
         )  # fmt: skip
-        self.huge_pages = HugePages()
         self.directory = directory
         self.epoch_bytes_max = config.crawl.epoch_bytes_max
         self.paces_us: list[float] = []
@@ -388,7 +386,6 @@ class Crawl:
         self.epochs.close_at_once()
         self.journals.settle(manifest)
         self.contacts.on_commit(ended)
-        self.huge_pages.gather()
         self._since_commit = 0
         self.meter.stop("commit")
         self.paces_us.append(pace_us())

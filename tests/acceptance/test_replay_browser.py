@@ -68,7 +68,7 @@ SHOWN: dict[str, tuple[str, str, list[object], list[object] | None]] = {
     "sources": ("<picture><source srcset='/i.png 1x'><img></picture><img srcset=/i.png>", WIDTHS, [[1, 1]], None),
     "late": ("<img data-src=/i.png><img src=data:, data-lazy-srcset='/i.png 1x'>", WIDTHS, [[1, 1]], [[0, 0]]),
     "late-twin": ("<p><img data-src=/i.png> <noscript><img src=/i.png></noscript>", WIDTHS, [[1]], [[0]]),
-    "late-background": ("<p data-bg=/i.png>a", "document.querySelector('p').style.backgroundImage > ''", [True], [False]),
+    "late-ground": ("<p data-bg=/i.png>a", "document.querySelector('p').style.backgroundImage > ''", [True], [False]),
     "amp": ("<amp-img src=/i.png></amp-img>", WIDTHS, [[1]], [[]]),
     "chain": ("<img src=/hop5>", WIDTHS, [[1]], None),
     "latin": ("<object data=/latin.svg></object>", TEXT, ["", "\xe9"], None),

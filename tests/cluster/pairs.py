@@ -19,7 +19,7 @@ def config_of_two(folder: Path, *sets: str) -> Config:
     PartitionMap.even(2).save(folder)
     return configure(
         options={"contact": "a@example.org", "scope": "any", "output": str(folder)},
-        sets=("cluster.workers=2", "memory.huge_pages=false", *sets), seeds=[f"https://{SITE}/"],
+        sets=("cluster.workers=2", *sets), seeds=[f"https://{SITE}/"],
     )  # fmt: skip
 
 

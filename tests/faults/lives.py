@@ -58,7 +58,6 @@ SETS = (
     "crawl.patience_s=80_000.0",
     "crawl.commit_s=30.0",
     "crawl.commit_pages=5",
-    "memory.huge_pages=false",
 )
 SETS_OF_SHARDS = (
     "politeness.per_address=1",

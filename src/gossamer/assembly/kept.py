@@ -17,7 +17,6 @@ from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.slots import ShardSlots
 from gossamer.state.store import HostsStore, OtherVersionError
-from gossamer.world.huge_pages import HugePages
 from gossamer.world.machine import ThisMachine
 from gossamer.world.process import DirectoryLock, boot_id
 
@@ -96,8 +95,6 @@ def storage_of(setup: Setup) -> Storage:
 def durable_state_of(setup: Setup, storage: Storage, telemetry: Telemetry, archives: Archives) -> DurableState:
     """Return the state with its committer, which other components join."""
     committer = Committer(storage, archives, telemetry)
-    if setup.config.memory.huge_pages:
-        committer.on_applied = HugePages().gather
     committer.on_epoch = storage.slots.note_epoch
     committer.on_durable = archives.add_epoch
     setup.closing.callback(committer.close)

@@ -198,7 +198,6 @@ class MemoryOptions(Section, frozen=True):
     budget_bytes: Annotated[
         int, Key("Memory of all processes, such as 512MiB; other keys have shares of it.", ge=1, le=1 << 40, basic=True)
     ] = 512 << 20
-    huge_pages: Annotated[bool, Key("Use memory pages of 2 MiB (Linux 6.1 or later).")] = True
 
 
 class ProgressOptions(Section, frozen=True):

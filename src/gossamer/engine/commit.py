@@ -74,8 +74,6 @@ class Committer:
         self._counters.charge(clock, opening=True)
         self.on_committed: Callable[[list[Visited]], Awaitable[None]] = ignore_visits
         self.on_epoch: Callable[[int], None] = ignore
-        self.on_applied: Callable[[], object] = int
-        """Called in the commit's thread after each commit."""
         self.on_durable: Callable[[EpochRow], None] = ignore
         self.measure: Callable[[EpochRow], EpochRow] = lambda row: row
         """Adds the counts of other components to a row of `epochs`."""
@@ -203,4 +201,3 @@ class Committer:
         self._epochs.commit(number)
         self.stage = "applying it to the store"
         self._epochs.apply(number)
-        self.on_applied()

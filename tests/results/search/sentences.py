@@ -51,7 +51,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "army": ("he", "צה״ל"),
     "numbers": (
         "en",
-        "gcc -O2 of Fedora39; 5GHz, 32GB, RFC 9110, Perl 5.38, 4:55 pm, 2021-04-03T12:00:00Z, 1706.03762v5, 98 765,4 kr",
+        "gcc -O2 of Fedora39; 5GHz, 32GB, RFC 9110, Perl 5.38, 4:55pm, 2021-04-03T12:00:00Z, 1706.03762v5, 98 765,4 kr",
     ),
     "space": ("no", "7\u202f654\u202f321 km"),
     "zero": ("", "un\u200bbreak\u2060able"),
