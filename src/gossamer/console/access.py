@@ -103,7 +103,7 @@ class Guard:
         if len(headers.getlist("host")) > 1:  # RFC 9112, section 3.2: proxies may go by the other one.
             return error(400, "a request has one Host header", CLOSE)
         is_page = scope["method"] in READS and PAGE.fullmatch(scope["path"]) is not None
-        is_local = self._access.is_local and (not host or host != self._access.public_host)
+        is_local = self._access.is_local and (not host or _is_loopback(host) or host != self._access.public_host)
         if is_local and not _is_loopback(host):
             says = "on loopback only names of this machine are served, and that of console.public_url: behind a proxy"
             return error(421, f"{says} set it to the address that browsers show", CLOSE)
