@@ -293,8 +293,8 @@ ANSWERS = [
     ),
     (["import", "seeds.txt", "-o", "x"], "seeds.txt is no WARC, ARC, WACZ or HAR file"),
     (
-        ["import", "https://example.org/x.warc.gz", "-o", "x"],
-        "https://example.org/x.warc.gz is no address of a store; write s3://BUCKET/PATH, gs://, az:// or file:///PATH",
+        ["import", "https://e.example/x.warc.gz", "-o", "x"],
+        "https://e.example/x.warc.gz is no address of a store (s3://, gs://, az://); download it, and import the file",
     ),
     (["fetch", SEED], "seed http://127.0.0.1:9/ is at a private address; add --allow-private to visit those"),
     # Of Scrapy, wget, curl, lychee, browsertrix and Crawl4AI.

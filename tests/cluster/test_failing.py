@@ -48,7 +48,8 @@ MEMBER = """
 import io, json, os, sys, types
 line = sys.stdin.buffer.readline()
 job = json.loads(line)
-fault = os.path.join(os.path.dirname(job["directory"]), "%s-on-" + job["node"])
+plan = job["plan"]
+fault = os.path.join(plan["work"] or os.path.dirname(plan["directory"]), "%s-on-" + job["node"])
 if os.path.exists(fault % "dies"):
     os.kill(os.getpid(), 9)
 from gossamer.api import member

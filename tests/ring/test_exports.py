@@ -163,7 +163,10 @@ def test_a_crawl_that_was_killed_is_exported_whole_without_a_resume(web: SimwebP
             ("export", "crawl", "--to", "csv", "-o", "/proc/x"),
             "/proc/x: No such file or directory; name another with -o",
         ),
-        (("export", "crawl", "--to", "bulk", "-o", "all.ndjson"), "name a folder, such as -o all"),
+        (
+            ("export", "crawl", "--to", "bulk", "-o", "all.ndjson"),
+            "bulk makes a folder of files; name one, such as -o all",
+        ),
         (("export", "crawl", "--to", "csv", "-o", "absent/x"), "there is no directory absent"),
         (("export", "crawl", "--to", "csv", "-o", "x", "--table", "pags"), "the crawl has pages, links"),
         (("export", "crawl", "--to", "csv", "-o", "x", "--where", "hots = 1"), "hots"),

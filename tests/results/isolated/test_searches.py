@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from gossamer.results.isolated import questions
 from gossamer.results.isolated.questions import FAILURES_MAX, AnswerBounds
 from gossamer.results.isolated.searches import SEARCHING, Searches
 from gossamer.results.search.documents import IndexedPage
+from gossamer.results.search.folder import SUMS
 from gossamer.results.search.index import IndexWriter
 from gossamer.world import pool
 from gossamer.world.process import birth_of
@@ -76,6 +77,20 @@ def status_of(process: int) -> str:
     return Path(f"/proc/{process}/status").read_text()
 
 
+@pytest.fixture
+def stuck(tmp_path: Path) -> Path:
+    """A directory with an index that takes as long to open as we like."""
+    (tmp_path / "search").mkdir()
+    (tmp_path / "search" / "meta.json").touch()
+    os.mkfifo(tmp_path / "search" / SUMS)
+    return tmp_path
+
+
+async def taken(searches: Searches) -> None:
+    """Wait until the process has taken a question."""
+    await until(lambda: [one.at()[0] for one in searches._pool._processes] == [searches._pool._number])
+
+
 async def until(condition: Callable[[], object]) -> None:
     """Wait until it is so; a test's own deadline ends one that never is."""
     while not condition():  # noqa: ASYNC110 - the kernel tells nobody of what is waited for here
@@ -99,17 +114,15 @@ def test_one_process_answers_many_queries_and_ends_with_its_owner(crawl: Path) -
 
 @pytest.mark.promise("Console", "No search query ends the process that receives it.")
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGABRT])
-def test_a_process_that_dies_in_the_middle_costs_one_query(crawl: Path, number: signal.Signals) -> None:
+def test_a_process_that_dies_in_the_middle_costs_one_query(crawl: Path, stuck: Path, number: signal.Signals) -> None:
     async def work(searches: Searches) -> None:
         await searches.search(crawl, "fox")
         [process] = children()
-        os.kill(process, signal.SIGSTOP)  # It will be in the middle of the next query for as long as we like.
-        asked = asyncio.create_task(searches.search(crawl, "fox"))
+        asked = asyncio.create_task(searches.search(stuck, "fox"))
         behind = asyncio.create_task(searches.search(crawl, "quick"))
         await until(lambda: searches.asked == 3)
+        await taken(searches)
         os.kill(process, number)
-        with suppress(ProcessLookupError):  # SIGKILL ends what is stopped too, perhaps by now.
-            os.kill(process, signal.SIGCONT)
         with pytest.raises(verbs.FailedError, match=rf"the search failed: its process died \(signal {number:d}\)"):
             await asked
         assert (await behind).total == 50
@@ -138,16 +151,13 @@ def test_a_process_that_hangs_is_ended(crawl: Path, monkeypatch: pytest.MonkeyPa
     ("number", "says"),
     [(signal.SIGPROF, r"more than 5 s of processor time; simplify"), (signal.SIGALRM, r"longer than 8 s; simplify")],
 )
-def test_a_query_that_takes_too_long_is_said_to(crawl: Path, number: signal.Signals, says: str) -> None:
+def test_a_query_that_takes_too_long_is_said_to(stuck: Path, number: signal.Signals, says: str) -> None:
     async def work(searches: Searches) -> None:
-        await searches.search(crawl, "fox")
+        asked = asyncio.create_task(searches.search(stuck, "fox"))
+        await until(lambda: searches.asked == 1 and children())
+        await taken(searches)
         [process] = children()
-        os.kill(process, signal.SIGSTOP)
-        asked = asyncio.create_task(searches.search(crawl, "fox"))
-        await until(lambda: searches.asked == 2)
         os.kill(process, number)  # As the kernel does when its timer has run down.
-        with suppress(ProcessLookupError):  # Like SIGKILL, it may end what is stopped.
-            os.kill(process, signal.SIGCONT)
         with pytest.raises(verbs.VerbTimeoutError, match=says):
             await asked
 
