@@ -65,7 +65,7 @@ def test_a_paused_crawl_that_dies_stays_paused_until_it_is_told_to_go_on(workers
             crawl.start()
             until(lambda: '"pages": 1' in crawl.said() or '"pages": 2' in crawl.said())
             assert "paused" in commanded(crawl, "pause")
-            until(lambda: crawl.ask("status")["in_flight"] == 0)
+            until(lambda: crawl.ask("status").get("in_flight") == 0)
             killed_at = time.time()
             crawl.kill("child")
             until(lambda: crawl.ask("status").get("runs") == 2)

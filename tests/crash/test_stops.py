@@ -47,7 +47,7 @@ def waiting(served: SimwebProcess, folder: Path) -> Crawl:
     crawl = crawl_of(served, folder / "crawl")
     crawl.start()
     until((crawl.directory / "state/control.sock").exists)
-    until(lambda: crawl.ask("status")["in_flight"])
+    until(lambda: crawl.ask("status").get("in_flight"))
     return crawl
 
 
@@ -75,7 +75,7 @@ def test_a_crawl_that_dies_while_it_stops_is_not_started_again(tmp_path: Path) -
         assert "while it stopped" in crawl.complaints
         crawl.start()
         child = crawl.child()
-        until(lambda: crawl.ask("status")["in_flight"])
+        until(lambda: crawl.ask("status").get("in_flight"))
         crawl.kill("child")
         until(lambda: crawl.child() != child)
         crawl.kill("both")

@@ -62,7 +62,7 @@ def test_a_polite_crowd_is_clean_and_makes_use_of_its_time(plain: SimwebProcess)
 
 
 def test_a_hasty_crowd_is_caught(plain: SimwebProcess) -> None:
-    asyncio.run(crowd(plain, haste=2.0))
+    asyncio.run(crowd(plain, haste=20.0))
     plain.stop()
     kinds = [violation.kind for violation in judge(plain.requests(), PROMISE, plain.web)]
     assert "gap_host" in kinds
