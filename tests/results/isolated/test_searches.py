@@ -133,15 +133,15 @@ def test_a_process_that_dies_in_the_middle_costs_one_query(crawl: Path, stuck: P
 
 
 def test_a_process_that_hangs_is_ended(crawl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "START_S_MAX", 0.0)  # It has started.
-
     async def work(searches: Searches) -> None:
         await searches.search(crawl, "fox")
+        monkeypatch.setattr(pool, "START_S_MAX", 0.0)  # It has started.
         [process] = children()
         os.kill(process, signal.SIGSTOP)
         with pytest.raises(verbs.VerbTimeoutError, match=r"longer than 0\.3 s; simplify"):
             await searches.search(crawl, "fox")
         assert children() == set()
+        monkeypatch.undo()
         assert (await searches.search(crawl, "fox")).total == 50
 
     run(work, replace(SEARCHING, answer_s_max=0.3))
