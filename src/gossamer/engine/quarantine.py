@@ -59,8 +59,8 @@ class Quarantine:
         """Examine a suspect in a separate process. Only if that process dies or hangs too, the page stays a suspect."""
         file = reply.file
         assert file is None or isinstance(file, Spill)
-        size, digest = (file.size, file.digest) if file is not None else (0, b"")
-        asked = _encode((msgspec.structs.replace(reply, file=None), size, digest))
+        size_and_digest = (file.size, file.digest) if file is not None else (0, b"")
+        asked = _encode((msgspec.structs.replace(reply, file=None), *size_and_digest))
         descriptor = file.fileno() if file is not None else None
         pool = WorkerPool(self._command, self._limit_s, 1, 0, self._environment, answer_bytes_max=ANSWER_BYTES_MAX)
         try:

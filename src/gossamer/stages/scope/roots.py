@@ -60,7 +60,7 @@ def seed_url(text: str, schemes: Sequence[str] | None = ("http", "https"), what:
     """
     text = drop_user_info(text.strip(_AROUND))
     if not text:
-        raise ConfigError(f"an empty {what}: give an address such as https://example.org/")
+        raise ConfigError(f"an empty {what}: {_EXAMPLE}")
     scheme = _SCHEME(text)
     authority = text[scheme.end() if scheme is not None else 0 :].lstrip("/").partition("/")[0]
     if "*" in authority and text[0] not in "+-":
