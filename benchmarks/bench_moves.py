@@ -85,10 +85,12 @@ async def moved(folder: Path, urls: int, mode: str, backend: str) -> Row:
 def visited(shard: Shard, begin: int, end: int) -> None:
     """Note a visit of pages of the site in a continuous crawl, by their numbers."""
     found = shard.ring.urls.namer.names([f"https://{SITE}/a/page-{number}" for number in range(begin, end)])
-    for url in found if shard.ring.recrawl is not None else ():
+    recrawl = shard.ring.features.recrawl
+    if recrawl is None:
+        return
+    for url in found:
         assert url is not None
-        assert shard.ring.recrawl is not None
-        shard.ring.recrawl.schedule.note_visit(Sight(url, "fetched", WallClock().now(), 200, 1, permitted_per_s=1.0))
+        recrawl.schedule.note_visit(Sight(url, "fetched", WallClock().now(), 200, 1, permitted_per_s=1.0))
 
 
 async def timed(giver: Shard, taker: Shard, move: Move) -> Row:

@@ -190,9 +190,9 @@ async def logged_in(folder: Path) -> None:
     assert url is not None
     logins = []
     for shard in shards:
-        assert shard.ring.sessions is not None
-        assert shard.ring.sessions.logins is not None
-        logins.append(shard.ring.sessions.logins)
+        assert shard.ring.features.sessions is not None
+        assert shard.ring.features.sessions.logins is not None
+        logins.append(shard.ring.features.sessions.logins)
     try:
         begun = wait_for_login(logins[at], url, now)
         answer = Reply(begun.url.text, 200, (), b"", "192.0.2.1", now, 0.1, 0)
@@ -215,7 +215,7 @@ async def logged_in(folder: Path) -> None:
 
 def taken(shard: Shard, value: str) -> None:
     """Have a shard take a cookie of the site."""
-    url, sessions = shard.ring.urls.namer.name(f"https://{SITE}/"), shard.ring.sessions
+    url, sessions = shard.ring.urls.namer.name(f"https://{SITE}/"), shard.ring.features.sessions
     assert url is not None
     assert sessions is not None
     headers = (("Set-Cookie", f"session={value}; Path=/"),)
@@ -224,7 +224,7 @@ def taken(shard: Shard, value: str) -> None:
 
 def cookie_of(shard: Shard) -> tuple[tuple[str, str], ...]:
     """Return the headers that the shard's session adds to a request to the site."""
-    url, sessions = shard.ring.urls.namer.name(f"https://{SITE}/"), shard.ring.sessions
+    url, sessions = shard.ring.urls.namer.name(f"https://{SITE}/"), shard.ring.features.sessions
     assert url is not None
     assert sessions is not None
     return sessions.headers(url, None, WallClock().now())

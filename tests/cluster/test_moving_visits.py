@@ -53,7 +53,8 @@ class Two:
         shard = assemble(config_of_two(self.folder, *SETS, *sets), self.folder, shard=number, shards=2)
         assert shard.membership is not None
         shard.membership.moves.step_keys_max = STEP
-        while schedule_of(shard) and shard.ring.recrawl is not None and shard.ring.recrawl.enrolment.enrol_some():
+        recrawl = shard.ring.features.recrawl
+        while schedule_of(shard) and recrawl is not None and recrawl.enrolment.enrol_some():
             pass
         return shard
 
@@ -118,8 +119,8 @@ class Two:
 
 
 def schedule_of(shard: Shard) -> Schedule:
-    assert shard.ring.recrawl is not None
-    return shard.ring.recrawl.schedule
+    assert shard.ring.features.recrawl is not None
+    return shard.ring.features.recrawl.schedule
 
 
 @pytest.fixture
@@ -280,7 +281,7 @@ def test_pages_that_a_batch_crawl_gave_get_due_times_where_they_arrive_in_a_cont
         for shard in shards:
             await shard.close()
         shards = opened("continuous")
-        taker, recrawl = shards[1 - at], shards[1 - at].ring.recrawl
+        taker, recrawl = shards[1 - at], shards[1 - at].ring.features.recrawl
         assert recrawl is not None
         while recrawl.enrolment.enrol_some():
             pass
@@ -311,7 +312,7 @@ def test_partitions_stay_until_pages_of_an_earlier_batch_crawl_have_due_times(tw
         orders = Orders(shards=2, moves=[move])
         membership.obey(orders)
         assert not membership.moves._copies
-        recrawl = two.shards[giver].ring.recrawl
+        recrawl = two.shards[giver].ring.features.recrawl
         assert recrawl is not None
         while recrawl.enrolment.enrol_some():
             pass

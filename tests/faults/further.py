@@ -195,7 +195,7 @@ class Feeds:
 
 def _note(shard: Shard, found: Sequence[tuple[str, float, float]], now: float) -> None:
     """Have a shard take in pages with their last change and their importance, as `SitemapHints` does."""
-    recrawl = shard.ring.recrawl
+    recrawl = shard.ring.features.recrawl
     namer = shard.ring.urls.namer
     for text, changed_at, importance in found if recrawl is not None else ():
         if (url := namer.name(text)) is not None and recrawl is not None:

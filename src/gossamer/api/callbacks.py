@@ -205,7 +205,7 @@ class MentionReceiver:
     def _follow(self) -> None:
         """Visit the sources of verified links that are in scope: at once where they are known, else as of a feed."""
         now = self._clock.now()
-        recrawl = self._ring.recrawl
+        recrawl = self._ring.features.recrawl
         for source, target in self._mentions.take_verified(now):
             self._logs.info("webmention_verified", url=source.text, target=target.text)
             notice = Notice(source, "webmention", changed_at=now, due_now=True, not_before=now)

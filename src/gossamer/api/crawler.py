@@ -239,7 +239,8 @@ class Crawler(BaseCrawler):
         """Connect a shard to its control socket, its listeners, and a stop that was requested before it was there."""
         shard = life.shard
         telemetry = shard.controls.telemetry
-        recrawl = shard.ring.recrawl
+        features = shard.ring.features
+        recrawl = features.recrawl
         self._logs = telemetry.logs
         if self.config.console.port is not None:
             telemetry.counters.recent = RecentList()
@@ -255,8 +256,8 @@ class Crawler(BaseCrawler):
         if recrawl is not None and recrawl.hubs is not None:
             self.callbacks = Callbacks(recrawl.hubs, recrawl.schedule, shard.ring, telemetry)
             life.companions.append(self.callbacks.run)
-        if shard.ring.mentions is not None:
-            self.mentions = MentionReceiver(shard.ring.mentions, shard.ring, telemetry)
+        if features.mentions is not None:
+            self.mentions = MentionReceiver(features.mentions, shard.ring, telemetry)
             life.companions.append(self.mentions.run)
         if shard.membership is None and not self.stays_paused:
             shard.ring.loop.unpause()

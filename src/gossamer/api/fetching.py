@@ -146,7 +146,7 @@ class _OnePage(Crawler):
             detail = chain.detail(link)
             return f"the filter {rule} rejects it{f': {detail}' if detail else ''}"
         visit = Visit(url, link.depth, 0, link.link_type, page.url)
-        verdict = shard.ring.middlewares.judge(visit, WallClock().now())
+        verdict = shard.ring.features.middlewares.judge(visit, WallClock().now())
         return verdict.reason if verdict.outcome else ""
 
     def why(self) -> str:

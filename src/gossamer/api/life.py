@@ -68,8 +68,8 @@ class ShardLife:
         """Run until its files are complete."""
         self.finish: Callable[[], Awaitable[None]] = self.finish_files
         """Completes the files once the crawl has ended."""
-        if ring.recrawl is not None:
-            self.companions.append(ring.recrawl.enrolment.run)
+        if ring.features.recrawl is not None:
+            self.companions.append(ring.features.recrawl.enrolment.run)
         if shard.membership is not None:
             shard.membership.seeding = lambda: self.seeding.busy() or self._feeding.busy()
             self.companions.append(shard.membership.exchange.run)

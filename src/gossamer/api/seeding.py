@@ -38,7 +38,7 @@ class Seeding:
         self._mark = b"urls:%d" % crc("\n".join(self._config.seeds.urls).encode())
         """Checksum of the seeds that the configuration lists: a resume with others adds those, too."""
         self._done = self._epochs.get("meta", SEEDED) in (b"1", self._mark)
-        self._requests = shard.ring.requests
+        self._requests = shard.ring.features.requests
         self._of_file: list[str] | None = None
         """The seeds of the file, between the two passes over them; None: it is read for each."""
 

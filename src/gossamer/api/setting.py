@@ -224,7 +224,7 @@ async def retry_logins(ring: CrawlRing, telemetry: Telemetry) -> None:
     """Queue the URLs again that ended for lack of logins that an earlier run gave up: this run tries these again. Costs
     nothing without such logins, else about 3 µs for each page of the crawl.
     """
-    logins = ring.sessions.logins if ring.sessions is not None else None
+    logins = ring.features.sessions.logins if ring.features.sessions is not None else None
     if logins is None:
         return
     if given_up := logins.names & telemetry.counters.totals.warned.get(logins.name, {}).keys():

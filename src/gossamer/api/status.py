@@ -115,7 +115,8 @@ def running_status(shard: Shard, *, detail: bool = False, sandbox: SandboxState 
         status.state = "paused"
     # Prerequisite fetches such as robots.txt are not URLs, and a visit that has ended counts as running a moment more.
     # So cap the number: every discovered URL counts once.
-    status.in_flight = loop.requests if ring.recrawl is not None else min(loop.requests, counts.pending)
+    recrawl = ring.features.recrawl
+    status.in_flight = loop.requests if recrawl is not None else min(loop.requests, counts.pending)
     status.queued = max(0, counts.pending - status.in_flight)
     status.links_held = links_held_by(ring.urls.url_seen)
     status.hosts_active = frontier.active_hosts
@@ -126,7 +127,7 @@ def running_status(shard: Shard, *, detail: bool = False, sandbox: SandboxState 
     status.rejected = {name: count for name, count in ring.scope.chain.counts.items() if count}
     _tell_rejected(status, totals, config)
     status.traps = trap_lines(ring.scope.traps)
-    status.revisits = whole_facts(ring.recrawl.schedule.state, now) if ring.recrawl is not None else None
+    status.revisits = whole_facts(recrawl.schedule.state, now) if recrawl is not None else None
     status.waiting = waiting(ring, uploads, telemetry)
     status.waiting_for = status.waiting.says if status.waiting is not None else ""
     status.alarms = watchdogs.alarms

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from msgspec.structs import replace
 
 from gossamer.assembly.archives import archives_of
+from gossamer.assembly.features import FeatureParts, features_of
 from gossamer.assembly.frontiers import frontier_for
 from gossamer.assembly.home import Home, Setup, lock_directory
 from gossamer.assembly.integrity import refuse_half_forgotten, refuse_half_scaled, require_division
 from gossamer.assembly.kept import DurableState, durable_state_of, storage_of
 from gossamer.assembly.live import counters_of, measuring, reconfigure, watchdogs_of
-from gossamer.assembly.middleware import Features, middleware_of
 from gossamer.assembly.modules import choose_modules, examiner, prioritizer_of
 from gossamer.assembly.parts import (
     close,
@@ -34,45 +34,34 @@ from gossamer.assembly.parts import (
 )
 from gossamer.assembly.permits import earlier_of, forget_filter_of, scope_of
 from gossamer.assembly.protocols import protocol_modules
-from gossamer.assembly.revisits import hints_of, hubs_of, mentions_of, schedule_of
-from gossamer.assembly.ring import CrawlRing, Recrawl
+from gossamer.assembly.ring import CrawlRing
 from gossamer.assembly.schemes import namer_of, without_robots
 from gossamer.assembly.values import Controls, Outputs, Shard
 from gossamer.config import Config
 from gossamer.config.live import Settings
 from gossamer.engine.commit import Cuts, Storage
 from gossamer.engine.counters import CrawlCounters, Telemetry, Totals
-from gossamer.engine.examine import Examiner, page_of
 from gossamer.engine.explain import Explainer, Lookups
 from gossamer.engine.history import PageHistory, UrlMemory
 from gossamer.engine.logs import Logs
-from gossamer.engine.middleware import Middlewares
-from gossamer.engine.optional import BrowserRendering, Hints, NoOthers, ShardExchange
+from gossamer.engine.optional import NoOthers
 from gossamer.engine.pending_scope import PendingScope, ScopeMemory
 from gossamer.engine.pipeline import Pipeline
-from gossamer.engine.quarantine import Quarantine
 from gossamer.engine.shard import CrawlLoop
 from gossamer.engine.stages import BatchEnding, Stages
 from gossamer.features.isolation import WALL_FACTOR
 from gossamer.features.permit import Exclusions
-from gossamer.features.revisit.revisiting import Enrolment, Revisiting
-from gossamer.features.revisit.schedule import Schedule
-from gossamer.model.pages import Findings
 from gossamer.model.product import __version__
-from gossamer.model.visits import Content, Reply
 from gossamer.stages.archive.archive import Archives
 from gossamer.stages.archive.uploads import uploads_of
 from gossamer.stages.frontier.frontier import Frontier
-from gossamer.stages.frontier.scheduler import HostControl
 from gossamer.stages.process.choice import Chosen
 from gossamer.stages.robots.robots import SiteRobots, record_of
-from gossamer.stages.scope.chain import Chain
 from gossamer.state.epoch import Epochs, load
 from gossamer.state.journals import Journals
 from gossamer.state.schema import TOTALS
 from gossamer.state.slots import ShardSlots
 from gossamer.url.name import Namer
-from gossamer.url.url import Url
 from gossamer.world.alarm import OverrunAlarm
 from gossamer.world.clock import Clock, WallClock
 from gossamer.world.dice import Dice
@@ -81,19 +70,14 @@ from gossamer.world.spill import Spills
 
 if TYPE_CHECKING:
     from gossamer.assembly.exchanging import Membership
-    from gossamer.assembly.rendering import RenderGates
     from gossamer.cluster.exchange import Exchange
-    from gossamer.features.logins.sessions import Sessions
-    from gossamer.features.render.rendering import PageRendering
-    from gossamer.features.requests import Requests
 
 
-OWNERS_ALONE = 0o700
-"""Mode of the directory that holds cookies, or secrets of hubs."""
 PAGE_SHARE = 0.5
 """Share of `crawl.process_s_max` after which a page's modules are interrupted: the rest is for those that remain."""
 
 
+@runtime_checkable
 class Growing(Protocol):
     """A part of a shard that keeps a part of an epoch in memory."""
 
@@ -195,59 +179,36 @@ def ring_of(
     robots = SiteRobots(epochs, config.robots, namer.name, setup.dice, storage.hosts, without=without_robots(config))
     robots.allow_for(frontier.counts.absences)
     exclusions = Exclusions(scope.exclusions, forgotten)
-    recrawl = recrawl_of(setup, storage, frontier, namer, exclusions, robots, others, scope.chain)
     content_seen = content_seen_of(config, epochs)
     spills = Spills(setup.home.state / "spill", config.archive.digests)
-    sessions = _sessions(setup, storage, namer, others, counters, frontier.control)
-    requests = _requests(config, epochs)
     looks = examiner(config, modules.inside, clock, storage.slots, spills)
-    hints = hints_of(config, epochs, namer, recrawl.schedule if recrawl is not None else None)
     quarantine = quarantine_of(config, setup.home.directory, epochs, storage.slots)
-    mentions = mentions_of(config, epochs, namer, exclusions, robots, partial(_look, config, looks, quarantine))
-    listed = middleware_of(Features(
-        config, epochs, namer, frontier.control, exclusions, robots, scope.trapping, looks, quarantine,
-        telemetry.logs, recrawl, hints, sessions, requests, mentions, counters.warn_for_now,
+    features = features_of(FeatureParts(
+        setup, storage, telemetry, namer, frontier, scope.chain, exclusions, scope.trapping, robots, looks, quarantine,
+        archives, others,
     ))  # fmt: skip
-    counters.keep_warnings_of({one.name for one in listed})
-    gates = (namer, scope.chain, Middlewares(listed).judge_resource, frontier.control, sessions, others)
-    rendering = _rendering(setup, gates, archives, looks, telemetry, epochs)
-    middlewares = Middlewares([*listed, rendering.resources] if rendering is not None else listed)
     protocols = protocol_modules(config, config.operator.user_agent(__version__), clock, spills)
     isolated = isolation_of(config, setup.home.directory, modules.isolated)
     stages = Stages(
         namer=namer, chain=scope.chain, roots=scope.roots, url_seen=urls.url_seen, prioritizer=prioritizer,
-        frontier=frontier, resolver=resolver, excludes=exclusions.excludes, robots=robots, middlewares=middlewares,
-        protocols=protocols, content_seen=content_seen, examiner=looks, quarantine=quarantine, archive=archives,
-        digest_algorithm=config.archive.digests, history=urls.history,
+        frontier=frontier, resolver=resolver, excludes=exclusions.excludes, robots=robots,
+        middlewares=features.middlewares, protocols=protocols, content_seen=content_seen, examiner=looks,
+        quarantine=quarantine, archive=archives, digest_algorithm=config.archive.digests, history=urls.history,
         copies=copies_of(config, epochs, content_seen, urls), trapping=scope.trapping, isolated=isolated,
-        hints=hints or Hints(), pending_scope=memory.pending_scope, exchange=others,
-        rendering=rendering or BrowserRendering(),
-        ending=recrawl.revisiting if recrawl is not None else BatchEnding(urls, scope.chain, frontier, prioritizer),
+        hints=features.hints, pending_scope=memory.pending_scope, exchange=others, rendering=features.rendering,
+        ending=features.ending or BatchEnding(urls, scope.chain, frontier, prioritizer),
     )  # fmt: skip
     for one in (resolver, protocols, isolated):
         setup.closing.push_async_callback(one.close)
     pipeline = _pipeline(stages, setup, telemetry, epochs)
-    schedule = recrawl.schedule if recrawl is not None else None
-    _join(kept, (frontier, memory, scope.trapping, urls.url_seen, schedule, rendering))
-    _watch_growth(config, kept, (frontier, epochs, schedule, exchange))
-    _count(kept, counters, (resolver, robots, pipeline.discovery, urls.url_seen, frontier.control), frontier, schedule)
+    _join(kept, (frontier, memory, scope.trapping, urls.url_seen, *features.durable))
+    _watch_growth(config, kept, (frontier, epochs, exchange, *features.durable))
+    counted = (resolver, robots, pipeline.discovery, urls.url_seen, frontier.control)
+    _count(kept, counters, counted, frontier, features.count_due)
     loop = CrawlLoop(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
     _note_orders(loop, kept.storage.slots)
-    ring = CrawlRing(loop, pipeline, frontier, scope, urls, recrawl, middlewares, requests, sessions, mentions)
+    ring = CrawlRing(loop, pipeline, frontier, scope, urls, features)
     return ring, _membership(exchange, ring, kept, telemetry, memory.pending_scope)
-
-
-def _look(config: Config, looks: Examiner, quarantine: Quarantine, url: Url, reply: Reply) -> tuple[Content, Findings]:
-    """Return content and findings of a document that is no visit's; nothing if a process may have died of it."""
-    from gossamer.stages.process.embeds import EmbedExtractor  # noqa: PLC0415 - for notices of links alone
-
-    if quarantine.suspects(url.fingerprint):
-        return Content(b""), Findings()
-    seen = looks.examine(reply, url.fingerprint)
-    embeds = EmbedExtractor(config.process)
-    if embeds.wants(reply.media_type):
-        embeds.process(page_of(reply, seen.content), seen.findings)
-    return seen.content, seen.findings
 
 
 def _pipeline(stages: Stages, setup: Setup, telemetry: Telemetry, epochs: Epochs) -> Pipeline:
@@ -272,12 +233,15 @@ def _exchange(setup: Setup, storage: Storage, namer: Namer, opening: int) -> Exc
 
 
 def _count(
-    kept: DurableState, counters: CrawlCounters, parts: Sequence[object], frontier: Frontier, schedule: Schedule | None
+    kept: DurableState,
+    counters: CrawlCounters,
+    parts: Sequence[object],
+    frontier: Frontier,
+    count_due: Callable[[float], int] | None,
 ) -> None:
     """Connect the counters of a shard's parts to its status and tables."""
     counters.pending = lambda: frontier.counts.pending
     counters.dns_and_caches = partial(counters_of, (*parts, counters))
-    count_due = schedule.state.due.before if schedule is not None else None
     kept.committer.measure = measuring(counters.dns_and_caches, frontier, count_due)
 
 
@@ -305,36 +269,6 @@ def _membership(
     return membership
 
 
-def recrawl_of(
-    setup: Setup,
-    storage: Storage,
-    frontier: Frontier,
-    namer: Namer,
-    exclusions: Exclusions,
-    robots: SiteRobots,
-    others: ShardExchange,
-    chain: Chain,
-) -> Recrawl | None:
-    """Return the revisits of a continuous crawl, else None. Raises ConfigError: as `schedule_of`."""
-    config = setup.config
-    clock = setup.clock
-    dice = setup.dice
-    schedule = schedule_of(config, storage.epochs, frontier, dice, others.has)
-    if schedule is None:
-        return None
-    from gossamer.stages.seen.shingles import sketch, text_of  # noqa: PLC0415 - numpy, for continuous crawls alone
-
-    options = config.revisit
-    sketcher = partial(sketch, lowest=False)
-    revisiting = Revisiting(schedule, frontier, options.change, sketcher, text_of, conditional=options.conditional)
-    enrolment = Enrolment(storage, namer, revisiting, options.interval_s_mean, clock, dice, chain.effective_type)
-    # A hub's host may belong to another shard, and only that shard may send requests to it.
-    hubs = hubs_of(config, storage.epochs, namer, exclusions, robots) if others.is_alone else None
-    if hubs is not None:
-        setup.home.state.chmod(OWNERS_ALONE)  # Callback addresses and what hubs sign with are secrets.
-    return Recrawl(schedule, revisiting, enrolment, hubs)
-
-
 def _join(kept: DurableState, components: Sequence[object]) -> None:
     """Join those components to the commits that have state to cut."""
     for component in components:
@@ -342,9 +276,9 @@ def _join(kept: DurableState, components: Sequence[object]) -> None:
             kept.committer.join(component)
 
 
-def _watch_growth(config: Config, kept: DurableState, components: Sequence[Growing | None]) -> None:
+def _watch_growth(config: Config, kept: DurableState, components: Sequence[object]) -> None:
     """Make commits come early when the components hold much in memory."""
-    growing = [one for one in components if one is not None]
+    growing = [one for one in components if isinstance(one, Growing)]
     contacts = kept.storage.contacts
     bytes_max = config.crawl.epoch_bytes_max
 
@@ -379,39 +313,6 @@ def controls_of(setup: Setup, kept: DurableState, ring: CrawlRing, telemetry: Te
 
 
 # ---- inside
-
-
-def _sessions(
-    setup: Setup, storage: Storage, namer: Namer, others: ShardExchange, counters: CrawlCounters, control: HostControl
-) -> Sessions | None:
-    """Return the sessions of a shard; None, without importing them, if there are none."""
-    config = setup.config
-    if not (config.cookies.is_on or config.login.rules):
-        return None
-    setup.home.state.chmod(OWNERS_ALONE)
-    from gossamer.assembly.sessions import sessions  # noqa: PLC0415 - as the docstring says
-
-    return sessions(config, storage.epochs, namer, others.has, counters, control.unpark, setup.clock.now())
-
-
-def _requests(config: Config, epochs: Epochs) -> Requests | None:
-    """Return the listed requests; None, without importing them, if there are none."""
-    if not config.seeds.requests_file:
-        return None
-    from gossamer.features.requests import Requests  # noqa: PLC0415 - as the docstring says
-
-    return Requests(epochs)
-
-
-def _rendering(
-    setup: Setup, gates: RenderGates, archives: Archives, looks: Examiner, telemetry: Telemetry, epochs: Epochs
-) -> PageRendering | None:
-    """Return the renderer of pages; None, without importing it, if no page is rendered."""
-    if setup.config.crawl.render == "never":
-        return None
-    from gossamer.assembly.rendering import page_rendering  # noqa: PLC0415 - as the docstring says
-
-    return page_rendering(setup, gates, archives, looks, telemetry, epochs)
 
 
 def _modules(setup: Setup) -> Chosen:

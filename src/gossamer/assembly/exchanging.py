@@ -121,7 +121,8 @@ class Membership:
         seeding = self.seeding()
         awaits = loop.out_of_patience
         # Another shard may have the address, and then nothing is ready here.
-        queued = self._frontier.counts.pending or (self._ring.recrawl is not None and self._frontier.hosts_left)
+        is_continuous = self._ring.features.recrawl is not None
+        queued = self._frontier.counts.pending or (is_continuous and self._frontier.hosts_left)
         passive = (
             loop.nothing_to_do
             and exchange.idle
@@ -251,7 +252,7 @@ class Membership:
 
     def run_for_another(self, prerequisite: Prerequisite) -> bool:
         if not prerequisite.is_about_origin:
-            resources = cast("PageResources", self._ring.middlewares.of("rendering"))
+            resources = cast("PageResources", self._ring.features.middlewares.of("rendering"))
             resources.serve(prerequisite, self.exchange.answer_prerequisite)
             return True
         started = self._frontier.control.run_prerequisite(prerequisite, self._clock.now())
@@ -286,7 +287,7 @@ class Membership:
         self._weigh = orders.weigh
         # Until all seeds are added, a restart adds them again, each where its partition is by then; and pages of an
         # earlier batch crawl get their due times where they are.
-        recrawl = self._ring.recrawl
+        recrawl = self._ring.features.recrawl
         stays = self.seeding() or (recrawl is not None and not recrawl.enrolment.is_over)
         stays = stays or self._clock.now() < self.moves.frontier.earliest_move_at
         self.moves.order(() if stays else orders.moves)

@@ -82,7 +82,7 @@ class PartitionMoves:
         self._reputation = frontier.ledger.reputation
         self._epochs = epochs
         self._pending_scope = pending_scope
-        self._revisits = ring.recrawl.schedule.moves if ring.recrawl is not None else None
+        self._revisits = ring.features.recrawl.schedule.moves if ring.features.recrawl is not None else None
         self._listing: MovedUrls | None = getattr(ring.urls.url_seen, "moved", None)
         self._urls_of = urls_in(ring.urls.namer.name)
         self._copies: dict[int, Copy] = {}
@@ -245,7 +245,7 @@ class PartitionMoves:
         for family in FAMILIES:
             for begin, end in self._ranges(family, move.first, move.end):
                 self._epochs.delete_range(family, begin, end)
-        for moved in self._ring.middlewares.moved:
+        for moved in self._ring.features.middlewares.moved:
             moved(move.first, move.end)
         if self._listing is not None:
             self._listing.leaving.difference_update(range(move.first, move.end))
@@ -288,7 +288,7 @@ class PartitionMoves:
         first = part.first
         end = part.end
         self._exchange.activity += 1
-        for moved in self._ring.middlewares.moved:
+        for moved in self._ring.features.middlewares.moved:
             moved(first, end)
         if (forget := getattr(self._ring.urls.url_seen, "forget", None)) is not None:
             forget()
@@ -299,8 +299,8 @@ class PartitionMoves:
         if (reputation := self._reputation) is not None:
             reputation.linking_max = max(reputation.linking_max, last.linking_max)
         self.frontier.admit(first, end, last.round, last.delays, now)
-        if self._ring.recrawl is not None and not last.revisits:
-            self._ring.recrawl.enrolment.begin_again(first)  # Given while the crawl was a batch crawl.
+        if self._ring.features.recrawl is not None and not last.revisits:
+            self._ring.features.recrawl.enrolment.begin_again(first)  # Given while the crawl was a batch crawl.
         elif self._revisits is not None:
             self._revisits.admit(first, end, last.revisits)
         self._places.took(part)

@@ -1,1 +1,1 @@
-"""Features: what a crawl does without, each a folder or a module. `assembly/middleware.py` lists those of a visit."""
+"""Features: what a crawl does without, each a folder or a module. `assembly/features.py` lists those of a visit."""

@@ -205,7 +205,7 @@ class Captures:
         """Of the leases of all captures: it is not in the frontier."""
         pipeline = shard.ring.pipeline
         stages = pipeline.stages
-        recrawl = shard.ring.recrawl
+        recrawl = shard.ring.features.recrawl
         self._judges_scope = judges_scope
         self._discovery = pipeline.discovery
         self._clock = shard.controls.telemetry.clock
