@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-REQUEST_S_MAX = 10.0
+REQUEST_S_MAX = 60.0
 LEASE_S_MAX, LEASE_S_DEFAULT = 864_000, 86_400
 REPEATS_MAX = 3
 

@@ -26,7 +26,7 @@ from tests.crash.crawls import environment
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.together, pytest.mark.timeout(300)]
 
-END_S_MAX = 30
+END_S_MAX = 60
 REFUSED = ("status of 422",)
 """What the browser says where the server refuses, beside what the page says."""
 LOST = (

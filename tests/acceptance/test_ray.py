@@ -183,7 +183,7 @@ def test_nothing_of_a_crawl_outlives_the_ray_of_its_machine(web: SimwebProcess, 
             left = [pid for name in (SHARD, KEEPER) for pid in nodes.processes(lost, name)]
             assert len(left) == 4
             os.kill(nodes.raylets[lost], signal.SIGKILL)
-            until(lambda: not any(command_of(pid) for pid in left), 30)
+            until(lambda: not any(command_of(pid) for pid in left), 60)
         finally:
             running.kill()
             running.wait()
@@ -192,7 +192,7 @@ def test_nothing_of_a_crawl_outlives_the_ray_of_its_machine(web: SimwebProcess, 
 def exported(port: int, name: str) -> dict[str, float]:
     """Return a metric that a node's Ray exports, by shard."""
     try:
-        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as reply:
             lines = reply.read().decode().splitlines()
     except (URLError, OSError):
         return {}

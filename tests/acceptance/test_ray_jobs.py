@@ -95,7 +95,7 @@ def test_a_job_crawls_stops_and_resumes(web: SimwebProcess, jobs: Jobs, tmp_path
     of_it = [pid for raylet in jobs.nodes.raylets for pid in descendants(raylet) if "gossamer" in command_of(pid)]
     assert jobs.ray("stop", "crawl-1").returncode == 0
     assert "was stopped" in jobs.ray("status", "crawl-1").stdout
-    until(lambda: not [pid for pid in of_it if command_of(pid)], 30)
+    until(lambda: not [pid for pid in of_it if command_of(pid)], 60)
     assert answer("status", tmp_path / "crawl")["state"] == "stopped"
     assert f"gossamer resume {tmp_path / 'crawl'}" in jobs.ray("logs", "crawl-1").stdout, "it ended in order"
 

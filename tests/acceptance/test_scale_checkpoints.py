@@ -75,7 +75,7 @@ def order_and_lose(directory: Path, shards: int, running: subprocess.Popen[str],
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     running.wait()
-    until(lambda: not left(of_it), 30)
+    until(lambda: not left(of_it), 60)
     shutil.rmtree(directory)
 
 

@@ -141,7 +141,7 @@ def test_two_workers_here_answer_as_one_and_leave_nothing(web: SimwebProcess, al
         state = answer("why", directory, web.seeds[0])["state"]
         assert state in {"fetched", "queued", "in_flight", "due", "lent", "redirected"}
         assert gossamer("pause", directory).returncode == 0
-        until(lambda: _is(directory, "paused"), 30)
+        until(lambda: _is(directory, "paused"), 60)
         assert gossamer("seed", directory, web.seeds[0]).returncode == 0
         assert gossamer("exclude", directory, "nobody.invalid").returncode == 0
         assert gossamer("checkpoint", directory).returncode == 0
@@ -155,7 +155,7 @@ def test_two_workers_here_answer_as_one_and_leave_nothing(web: SimwebProcess, al
     finally:
         running.kill()
         running.wait()
-    until(lambda: not left(of_it), 30)
+    until(lambda: not left(of_it), 60)
     stopped = answer("status", directory)
     assert stopped["state"] == "stopped"
     assert stopped["queued"]
@@ -277,7 +277,7 @@ def test_a_killed_crawl_leaves_no_process(web: SimwebProcess, tmp_path: Path) ->
     finally:
         running.kill()
         running.wait()
-    until(lambda: not left(of_it), 30)
+    until(lambda: not left(of_it), 60)
 
 
 @pytest.mark.long
@@ -290,9 +290,9 @@ def test_a_cluster_without_a_machine_for_shards_is_named_and_can_be_stopped(web:
         assert "Ray has no machine for shards 0, 1" in done.stderr
         running = begun("resume", directory, "--set", "cluster.start_s_max=100")
         try:
-            until(lambda: _is(directory, "starting"), 30)
+            until(lambda: _is(directory, "starting"), 60)
             assert gossamer("stop", directory).returncode == 0
-            assert running.wait(30) == 130
+            assert running.wait(60) == 130
         finally:
             running.kill()
             running.wait()

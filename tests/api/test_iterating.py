@@ -59,7 +59,7 @@ def test_a_page_can_be_sent_to_another_process(site: str, tmp_path: Path) -> Non
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         for page in made(site, tmp_path / "crawl", max_pages=1):
             assert page.css("a").text, "what was parsed stays here"
-            assert pool.submit(_text_and_links, page).result(30) == (page.text, len(page.links))
+            assert pool.submit(_text_and_links, page).result(60) == (page.text, len(page.links))
             assert len(page.links) == PAGES
 
 
@@ -179,7 +179,7 @@ crawl = gossamer.crawl(site, output=sys.argv[1], allow_private=True, politeness=
 def test_a_program_that_leaves_its_loop_ends(tmp_path: Path, how: str) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", PROGRAM + LEAVING[how], str(tmp_path / "crawl")],
-        capture_output=True, text=True, check=False, timeout=40,
+        capture_output=True, text=True, check=False, timeout=100,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "state stopped\n", "")
     assert status_of(tmp_path / "crawl")["state"] == "stopped"

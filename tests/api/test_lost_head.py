@@ -108,7 +108,7 @@ def test_a_crawl_that_is_resumed_waits_for_the_head_until_it_is_stopped(tmp_path
     async def wait() -> None:
         crawler.on_note(stop)
         plan = await crawler._write_down()
-        assert await asyncio.wait_for(crawler._start(plan), 20) is None
+        assert await asyncio.wait_for(crawler._start(plan), 60) is None
 
     run(wait())
     assert len(notes) == 1

@@ -75,7 +75,7 @@ def test_the_formatter_has_no_warning() -> None:
     assert PAGES
     for page in PAGES:
         done = subprocess.run(
-            ["groff", "-ww", "-man", "-Tutf8", "-P-cbou", page], capture_output=True, text=True, check=True, timeout=20
+            ["groff", "-ww", "-man", "-Tutf8", "-P-cbou", page], capture_output=True, text=True, check=True, timeout=60
         )
         assert done.stderr == "", page.name
         assert "EXIT STATUS" in done.stdout

@@ -22,7 +22,7 @@ from gossamer.config import Config, configure
 from gossamer.world.process import DirectoryLock
 from tests.cli.conftest import Gossamer, until
 
-PATIENCE_S = 30.0
+PATIENCE_S = 100.0
 
 
 def crawl(directory: Path, *more: str) -> list[str]:

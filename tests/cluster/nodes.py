@@ -64,7 +64,7 @@ class Nodes:
         assert process.stdout is not None
         process.stdin.close()
         try:
-            process.wait(20)
+            process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -114,7 +114,7 @@ class Chaos:
 
     def kill(self, what: str) -> None:
         """Kill one of what there is; waits until there is one."""
-        ends_at = time.monotonic() + 30
+        ends_at = time.monotonic() + 60
         while not self.try_to_kill(what):
             assert time.monotonic() < ends_at, f"no {what} to kill"
             time.sleep(0.05)

@@ -47,7 +47,7 @@ class Names:
         self.answers.set()
 
     def get(self, name: str, _namespace: str) -> Actor:
-        assert self.answers.wait(30.0)
+        assert self.answers.wait(60.0)
         return self.actors[name]
 
 
@@ -70,7 +70,7 @@ def coordinator_in(directory: Path) -> CoordinatorActor:
 
 
 async def rounds(coordinator: CoordinatorActor, count: int) -> None:
-    async with asyncio.timeout(30.0):
+    async with asyncio.timeout(60.0):
         until = coordinator.rounds + count
         while coordinator.rounds < until:
             [failed] = [one.exception() for one in coordinator._going[:1] if one.done()] or [None]

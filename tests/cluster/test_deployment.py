@@ -200,7 +200,7 @@ def test_the_job_joins_the_cluster_and_crawls() -> None:
         True,
         "crawl.toml",
     )
-    subprocess.run(["sh", "-n", "-c", script], check=True, timeout=10)
+    subprocess.run(["sh", "-n", "-c", script], check=True, timeout=60)
 
 
 def test_a_crawl_of_one_shard_is_a_stateful_set() -> None:

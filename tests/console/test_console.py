@@ -88,7 +88,7 @@ async def said(port: int, data: bytes) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.write(data)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return await reader.read()
     except ConnectionError:
         return b""  # It was ended while it was still speaking.
@@ -308,7 +308,7 @@ def test_no_readers_keep_others_out(data: bytes) -> None:
             watcher.write(
                 b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n" + f"Authorization: Bearer {TOKEN}\r\n\r\n".encode()
             )
-            assert b" 200 " in await asyncio.wait_for(stream.readline(), 20)
+            assert b" 200 " in await asyncio.wait_for(stream.readline(), 60)
             told = json.loads((await said(port, request("GET /api/console"))).partition(b"\r\n\r\n")[2])
             assert told["connections"] <= 32
             assert told["streams"] <= 8
@@ -401,7 +401,7 @@ def test_requests_beyond_a_bound_are_reported_to_come_again() -> None:
             told = json.loads((await said(port, request("GET /api/console"))).partition(b"\r\n\r\n")[2])
             assert told["requests_busy"] == 4
 
-    asyncio.run(asyncio.wait_for(run(), 30))
+    asyncio.run(asyncio.wait_for(run(), 60))
 
 
 def test_a_port_that_is_taken_is_the_operators_to_mend() -> None:

@@ -89,4 +89,4 @@ def forks(module: str) -> Iterator[Forks]:
         env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"},
     )  # fmt: skip
     yield Forks(program)
-    program.communicate(timeout=30)
+    program.communicate(timeout=60)

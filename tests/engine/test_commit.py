@@ -148,7 +148,7 @@ def test_whoever_is_cancelled_while_committing_leaves_a_whole_commit(tmp_path: P
 
         def slow() -> None:
             at_disk.set()
-            assert gate.wait(20)
+            assert gate.wait(60)
             sync()
 
         ring.journals.sync = slow  # type: ignore[method-assign]

@@ -80,7 +80,7 @@ def served(directory: Path, logs: Logs, work: Callable[[Path], Coroutine[Any, An
 
     async def serving() -> None:
         control = ControlSocket(directory, {"echo": echo, "refuse": refuse, "fail": fail, "why": echo}, logs)
-        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
             server = group.create_task(control.serve())
             await work(directory)
             server.cancel()

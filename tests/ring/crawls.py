@@ -191,7 +191,7 @@ def command_line(directory: Path) -> Iterator[CommandLine]:
             running.process.wait()
 
 
-def until(condition: Callable[[], T | None], timeout_s: float = 30.0) -> T:
+def until(condition: Callable[[], T | None], timeout_s: float = 100.0) -> T:
     """Wait until there is something, and return it."""
     ends_at = time.monotonic() + timeout_s
     while not (found := condition()):

@@ -43,7 +43,7 @@ class Answer(Answering):
         if self.path == "/robots.txt":
             self.answer(200, b"User-agent: *\nDisallow: /closed$\n", media_type="text/plain")
         elif self.path == "/slow":
-            api.go_on.wait(30)
+            api.go_on.wait(60)
             self.answer(200, b"<p>slow")
         elif self.path == "/busy":
             self.answer(503)

@@ -201,7 +201,7 @@ def test_a_stop_waits_for_a_slow_store_for_a_bounded_time(web: SimwebProcess, bu
         until(lambda: (directory / "index.cdxj").exists() and bucket.wire.passed > 0)
         assert cli.process is not None
         cli.process.send_signal(signal.SIGTERM)
-        assert cli.wait(20.0) in (1, 130)
+        assert cli.wait() in (1, 130)
     assert f"they are kept, gossamer resume {directory} uploads them" in cli.errors.read_text()
     check_resumed(bucket, directory, tmp_path / "copy")
 
@@ -219,7 +219,7 @@ def test_two_signals_end_an_upload_at_once(web: SimwebProcess, bucket: Bucket, t
         with pytest.raises(subprocess.TimeoutExpired):
             cli.process.wait(1.0)  # One waits for the uploads; the kernel would make one of two in a row.
         cli.process.send_signal(signal.SIGINT)
-        assert cli.wait(20.0) in (1, 130)
+        assert cli.wait() in (1, 130)
     assert "resume" in cli.errors.read_text()
     check_resumed(bucket, directory, tmp_path / "copy")
 

@@ -88,7 +88,7 @@ def crawling(publisher: Publisher, directory: Path, *sets: str) -> Iterator[tupl
 
 def ask(url: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> int:
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, body, headers or {}), timeout=10) as reply:
+        with urllib.request.urlopen(urllib.request.Request(url, body, headers or {}), timeout=60) as reply:
             return int(reply.status)
     except urllib.error.HTTPError as refused:
         refused.close()
@@ -136,7 +136,7 @@ def ping(hub: Hub, publisher: Publisher) -> None:
 
 def status(root: str) -> dict[str, object]:
     try:
-        with urllib.request.urlopen(f"{root}/api/status", timeout=10) as reply:
+        with urllib.request.urlopen(f"{root}/api/status", timeout=60) as reply:
             return dict(json.loads(reply.read()))
     except OSError:
         return {}
@@ -200,7 +200,7 @@ def test_hostile_callers_do_no_harm(publisher: Publisher, hub: Hub, tmp_path: Pa
                 one.sendall(head + (b"Content-Length: 99\r\n\r\nx" if number % 2 else b"X-Slow: "))
             except ConnectionError:
                 assert number >= 12
-        until(lambda: status(root), 15)
+        until(lambda: status(root))
         assert all(ended(one) for one in slow)
         # And all that brought no fetch; the right one still does.
         assert publisher.counts["/feed.atom"] == fetches
@@ -211,8 +211,8 @@ def test_hostile_callers_do_no_harm(publisher: Publisher, hub: Hub, tmp_path: Pa
 
 
 def ended(connection: socket.socket) -> bool:
-    """Say whether the other side closes within a moment."""
-    connection.settimeout(10)
+    """Say whether the other side closes."""
+    connection.settimeout(60)
     try:
         while connection.recv(4096):
             pass

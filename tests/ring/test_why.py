@@ -97,7 +97,7 @@ async def ask(directory: Path, **request: object) -> dict[str, object]:
 
 
 async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not await condition():  # noqa: ASYNC110 - what is asked is another process's business, as for people
             await asyncio.sleep(0.02)
 

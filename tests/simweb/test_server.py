@@ -16,7 +16,7 @@ from gossamer.lab.simweb.process import SimwebProcess
 
 
 @contextmanager
-def client(process: SimwebProcess, host: WebHost, timeout_s: float = 10) -> Iterator[socket.socket]:
+def client(process: SimwebProcess, host: WebHost, timeout_s: float = 60) -> Iterator[socket.socket]:
     with closing(socket.create_connection((host.address, process.port), timeout=timeout_s)) as one:
         yield one
 
@@ -32,7 +32,7 @@ def raw(process: SimwebProcess, host: WebHost, path: str, *lines: str, method: s
 
 
 def get(process: SimwebProcess, host: WebHost, path: str, **headers: str) -> tuple[http.client.HTTPResponse, bytes]:
-    with closing(http.client.HTTPConnection(host.address, process.port, timeout=10)) as connection:
+    with closing(http.client.HTTPConnection(host.address, process.port, timeout=60)) as connection:
         connection.request("GET", path, headers={"Host": host.name, **headers})
         reply = connection.getresponse()
         return reply, reply.read()

@@ -86,4 +86,4 @@ async def serving(
         for task in list(tasks):
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks, timeout=5)
+            await asyncio.wait(tasks, timeout=60)

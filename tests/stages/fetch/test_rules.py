@@ -478,7 +478,7 @@ async def tunnels(tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     listener = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=tls)
     try:
         yield listener.sockets[0].getsockname()[1]
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await asyncio.gather(*tasks, return_exceptions=True)
     finally:
         listener.close()
