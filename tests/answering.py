@@ -51,9 +51,16 @@ def serving(*servers: BaseServer) -> Iterator[None]:
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that no process listens on: for a server that begins later, or for none."""
+    """Return a port of 127.0.0.1 that no process listens on: for a server that begins later, or for none.
+
+    No test of another process gets it before this one ends: a name, which the kernel frees with the process, is held.
+    """
     while True:
+        held = socket.socket(socket.AF_UNIX)
         with socket.socket() as one, suppress(OSError):
             port = secrets.choice(PORTS)  # Tests of all workers begin with the same seed of `random`.
             one.bind(("127.0.0.1", port))
+            held.bind(f"\0gossamer-test-port-{port}")
+            held.detach()
             return port
+        held.close()
