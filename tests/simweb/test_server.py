@@ -115,9 +115,8 @@ def test_hangs_are_as_declared(running: SimwebProcess) -> None:
     host, path = hanging(running, "drip")
     with client(running, host) as one:
         one.sendall(ask(host, path))
-        one.settimeout(running.web.options.drip_s * 20)
         assert b"Content-Length: 100000000" in one.recv(1_000)
-        assert {one.recv(1_000) for _ in range(3)} == {b"."}
+        assert set(b"".join(one.recv(1_000) for _ in range(3))) == set(b".")
     data = raw(running, *hanging(running, "cut"))
     assert len(data.partition(b"\r\n\r\n")[2]) * 2 == int(data.partition(b"Content-Length: ")[2].split()[0])
     assert raw(running, *hanging(running, "empty")) == b""

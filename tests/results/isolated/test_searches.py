@@ -177,11 +177,11 @@ def test_a_process_that_died_while_idle_costs_no_query(crawl: Path) -> None:
 
 
 def test_processes_that_keep_dying_are_not_started_again_for_a_while(
-    crawl: Path, monkeypatch: pytest.MonkeyPatch
+    crawl: Path, stuck: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def work(searches: Searches) -> None:
         for _ in range(FAILURES_MAX):
-            asked = asyncio.create_task(searches.search(crawl, "fox"))
+            asked = asyncio.create_task(searches.search(stuck, "fox"))
             await until(children)
             os.kill(children().pop(), signal.SIGKILL)
             with pytest.raises(verbs.FailedError):

@@ -59,6 +59,12 @@ async def never(_server: Server, _writer: asyncio.StreamWriter, _head: bytes) ->
     return True
 
 
+async def pause() -> None:
+    """Wait for the other side in steps: the loop looks at its sockets between two, however late a busy machine is."""
+    for _ in range(10):
+        await asyncio.sleep(0.01)
+
+
 @asynccontextmanager
 async def serving(
     answer: Answer | bytes, *, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None

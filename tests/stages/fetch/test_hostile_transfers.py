@@ -25,7 +25,7 @@ from gossamer.world.clock import WallClock
 from gossamer.world.spill import BUFFER_BYTES, Spills
 from tests.stages.fetch.conftest import Run
 from tests.stages.fetch.listening import listening
-from tests.stages.fetch.servers import Answer, Server, reply, serving
+from tests.stages.fetch.servers import Answer, Server, pause, reply, serving
 from tests.stages.fetch.speaking import AGENT, failed, replied, speaking
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -313,7 +313,7 @@ def test_frames_of_h2_without_content_end_soon_and_are_counted(run: Run, flood: 
 
     async def answer(_server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
         writer.write(_frame(SETTINGS, b""))
-        await asyncio.sleep(0.1)  # The request comes right behind the preface that was read.
+        await pause()  # The request comes right behind the preface that was read.
         writer.write(once)
         while not writer.is_closing():
             writer.write(again * 500)
@@ -342,7 +342,7 @@ def test_what_a_kept_connection_receives_between_requests_is_not_charged_to_the_
                 if head[3] == HEADERS:
                     writer.write(_frame(HEADERS, OK, END_HEADERS, stream))
                     writer.write(_frame(DATA, b"hello", END_STREAM, stream))
-                    await asyncio.sleep(0.1)  # By now the answer was read.
+                    await pause()  # By now the answer was read.
                     writer.write(pings)
                     await writer.drain()
                     sent.set()
@@ -353,7 +353,7 @@ def test_what_a_kept_connection_receives_between_requests_is_not_charged_to_the_
             request = Request(f"https://example.test:{port}/", "127.0.0.1", port)
             first = replied(await module.fetch(request))
             await sent.wait()
-            await asyncio.sleep(0.05)
+            await pause()
             second = replied(await module.fetch(request))
             assert (first.body, second.body) == (b"hello", b"hello")
             assert 0 < second.wire_bytes < len(pings) / 4 < first.wire_bytes + len(pings)

@@ -32,7 +32,7 @@ from gossamer.world.clock import WallClock
 from tests.stages.fetch import key_updates
 from tests.stages.fetch.conftest import Run
 from tests.stages.fetch.listening import listening
-from tests.stages.fetch.servers import Server, reply, serving
+from tests.stages.fetch.servers import Server, pause, reply, serving
 from tests.stages.fetch.speaking import AGENT, failed, replied, speaking
 
 
@@ -348,7 +348,7 @@ def test_a_host_whose_h2_fails_is_fetched_over_http_1_1(run: Run, authority: Aut
     async def fail(writer: asyncio.StreamWriter) -> None:
         writer.write(H2_FAILURES[case])
         await writer.drain()
-        await asyncio.sleep(0.1)
+        await pause()
 
     failure = _falls_back(run, authority, fail, failures=2 if case in OF_STREAMS else 1)
     assert "kept connection" not in failure.error
@@ -386,7 +386,7 @@ def _falls_back(
         if not head.startswith(b"PRI "):
             writer.write(reply())
             return True
-        await asyncio.sleep(0.1)  # The request comes right behind the preface that was read.
+        await pause()  # The request comes right behind the preface that was read.
         await fail(writer)
         return False
 
@@ -422,7 +422,11 @@ def test_a_flood_of_key_updates_is_ended(run: Run, tmp_path: Path, monkeypatch: 
 
     async def main() -> None:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, key_updates.__file__, tmp_path / "own.pem", stdout=asyncio.subprocess.PIPE
+            sys.executable,
+            key_updates.__file__,
+            tmp_path / "own.pem",
+            tmp_path / "waits",
+            stdout=asyncio.subprocess.PIPE,
         )
         assert process.stdout is not None
         port = int(await process.stdout.readline())
@@ -430,7 +434,8 @@ def test_a_flood_of_key_updates_is_ended(run: Run, tmp_path: Path, monkeypatch: 
             request = Request(url=f"https://example.test:{port}/", ip="127.0.0.1", port=port)
             fetching = asyncio.create_task(module.fetch(request))
             await process.stdout.readline()
-            time.sleep(0.3)  # noqa: ASYNC251 - so that much waits to be read
+            while not (tmp_path / "waits").exists():
+                time.sleep(0.01)  # noqa: ASYNC251 - so that much waits to be read
             failure = failed(await fetching)
         assert failure.error == "the server floods the connection with messages of TLS"
         assert (failure.outcome, failure.retry) == ("protocol_error", False)
@@ -504,7 +509,7 @@ def test_a_body_whose_connection_is_reset_is_whole_where_it_shows_its_end(
 
     async def answer(_server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
         writer.write(data)
-        await asyncio.sleep(0.1)  # A reset discards what the client has not read.
+        await pause()  # A reset discards what the client has not read.
         reset(writer)
         return False
 
