@@ -11,7 +11,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from gossamer.lab.simweb.judge import Promise, judge
@@ -19,7 +18,20 @@ from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from tests import commands
 from tests.cluster.crawls import is_divided
-from tests.cluster.partition import HEAD, OTHER, PORT, end, ended, head_node, joined, members_of, node, sh, until
+from tests.cluster.partition import (
+    HEAD,
+    OTHER,
+    PORT,
+    end,
+    ended,
+    head_node,
+    joined,
+    members_of,
+    namespaces,
+    node,
+    sh,
+    until,
+)
 from tests.stages.archive.bucket import KEYS, Bucket
 
 ADDRESS = f"{HEAD}:{PORT}"
@@ -30,8 +42,7 @@ RATE, QUEUED = "20mbit", "30ms"
 
 def another_machine(folder: Path) -> subprocess.Popen[bytes]:
     """Return what keeps the namespaces of a machine, on which `folder` is an empty file system of its own."""
-    machine = subprocess.Popen(["unshare", "-n", "-m", "sleep", "600"])
-    time.sleep(0.3)
+    machine = namespaces(600, "-n", "-m")
     sh("mount", "-t", "tmpfs", "none", str(folder), inside=machine.pid)
     joined(machine.pid)
     for name, inside in (("cluster0", 0), ("cluster1", machine.pid)):

@@ -29,7 +29,7 @@ from gossamer.lab.simweb.process import SimwebProcess
 from tests import commands
 from tests.cluster.crawls import is_divided
 from tests.cluster.nodes import COORDINATOR, KEEPER, SHARD, command_of, descendants
-from tests.cluster.partition import HEAD, PORT, RAY, STORE, end, ended, sh, until, within
+from tests.cluster.partition import HEAD, PORT, RAY, STORE, end, ended, namespaces, sh, until, within
 
 MACHINES = 3
 FAULTS = ("lost", "cut", "full", "headless", "shard", "keeper", "coordinator")
@@ -101,8 +101,7 @@ class Machine(Service):
     """A machine with a wire to the cluster, another one to the web, and a disk."""
 
     def __init__(self, folder: Path, number: int) -> None:
-        self.spaces = subprocess.Popen(["unshare", "-n", "-m", "sleep", "14400"])
-        time.sleep(0.3)
+        self.spaces = namespaces(14_400, "-n", "-m")
         self.wire = f"cluster{number}"
         self.is_on = False
         self.was_full = False

@@ -52,6 +52,13 @@ def joined(other: int) -> None:
     sh("ip", "route", "add", "127.16.0.0/16", "via", "10.8.0.1", "src", "10.8.0.2", inside=other)
 
 
+def namespaces(seconds: int, *options: str) -> subprocess.Popen[bytes]:
+    """Return a process that keeps namespaces of its own, once it has them: before that it is `unshare` in ours."""
+    keeper = subprocess.Popen(["unshare", *options, "sleep", str(seconds)])
+    until(lambda: command_of(keeper.pid).startswith("sleep"), 60, "no namespaces")
+    return keeper
+
+
 def until(condition: object, limit_s: float, what: str) -> None:
     """Wait for something."""
     assert callable(condition)
@@ -120,8 +127,7 @@ def main() -> None:
     os.environ["RAY_AUTH_MODE"] = "disabled"  # Whatever token this machine has, nobody else is in this network.
     folder, settings = Path(sys.argv[1]), json.loads(sys.argv[2])
     options, delay_s = SimwebOptions(**json.loads(sys.argv[3])), float(sys.argv[4])
-    other = subprocess.Popen(["unshare", "-n", "sleep", "600"])
-    time.sleep(0.3)
+    other = namespaces(600, "-n")
     joined(other.pid)
     address = f"{HEAD}:{PORT}"
     nodes = [head_node(folder)]

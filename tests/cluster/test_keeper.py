@@ -140,7 +140,7 @@ def test_a_machine_with_another_version_is_refused(tmp_path: Path) -> None:
 
 
 async def until_answered(keeper: ShardProcess) -> None:
-    while await keeper.ask({"verb": "hello"}, 5.0) is None:  # noqa: ASYNC110 - a process of its own begins
+    while await keeper.ask({"verb": "hello"}, 60.0) is None:  # noqa: ASYNC110 - a process of its own begins
         await asyncio.sleep(0.01)
 
 
@@ -155,7 +155,7 @@ def test_a_process_that_does_not_answer_is_ended_and_starts_again(tmp_path: Path
         await until_answered(keeper)
         assert (keeper.deaths, keeper.state) == (1, "starting")
         assert keeper.notes[0] == "its process did not answer for 0 s and was ended; it continues from its last commit"
-        await keeper.ask({"verb": "end"}, 5.0)
+        await keeper.ask({"verb": "end"}, 60.0)
         await keeping
 
     asyncio.run(run())
@@ -179,7 +179,7 @@ def test_a_process_that_cannot_be_killed_is_left_behind(tmp_path: Path, monkeypa
         assert hung.poll() is None
         why = "its process does not end although it was killed: its disk hangs"
         assert keeper.notes[0] == f"{why}; it is started again after 0 s, and the other shards go on"
-        await keeper.ask({"verb": "end"}, 5.0)
+        await keeper.ask({"verb": "end"}, 60.0)
         await keeping
         os.kill(hung.pid, 9)
         hung.wait()
@@ -203,7 +203,7 @@ def test_deaths_without_progress_end_and_those_with_progress_do_not(tmp_path: Pa
     given_up = keeper_of(tmp_path, "signal 6")
 
     async def run() -> None:
-        await given_up.look(1, "node", Look(orders=Orders(), gives_up=True), 5.0)
+        await given_up.look(1, "node", Look(orders=Orders(), gives_up=True), 60.0)
         await given_up.run()
 
     asyncio.run(run())
@@ -245,14 +245,14 @@ def test_a_shard_that_fails_on_a_cluster_is_shown_and_started_again(
         keeping = asyncio.create_task(keeper.run())
         while keeper.state != "failing":  # noqa: ASYNC110 - a process of its own ends
             await asyncio.sleep(0.01)
-        seen = await keeper.look(1, "node", Look(orders=Orders()), 5.0)
+        seen = await keeper.look(1, "node", Look(orders=Orders()), 60.0)
         assert (seen.state, seen.failure, seen.holder) == ("failing", why, "")
         if lives == ["no program"]:
             keeper._start = msgspec.structs.replace(keeper._start, command=command)
         await until_answered(keeper)
-        seen = await keeper.look(1, "node", Look(orders=Orders()), 5.0)
+        seen = await keeper.look(1, "node", Look(orders=Orders()), 60.0)
         assert (seen.state, seen.failure) == ("running", "")
-        await keeper.ask({"verb": "end"}, 5.0)
+        await keeper.ask({"verb": "end"}, 60.0)
         await keeping
         assert keeper.state == "done"
 
@@ -286,8 +286,8 @@ def test_a_crawl_can_be_stopped_while_a_shard_waits_for_room(tmp_path: Path, mon
         keeping = asyncio.create_task(keeper.run())
         while not keeper.notes:  # noqa: ASYNC110 - a process of its own ends
             await asyncio.sleep(0.01)
-        assert (await keeper.look(1, "node", Look(orders=Orders()), 5.0)).state == "failing"
-        await keeper.look(1, "node", Look(orders=Orders(end="stopped")), 5.0)
+        assert (await keeper.look(1, "node", Look(orders=Orders()), 60.0)).state == "failing"
+        await keeper.look(1, "node", Look(orders=Orders(end="stopped")), 60.0)
         await keeping
         assert keeper.state == "done"
 
@@ -311,19 +311,19 @@ def test_frames_are_carried_and_what_became_of_them_is_reported(tmp_path: Path, 
         keeper = keeper_of(tmp_path, "serve", carry=carry)
         keeping = asyncio.create_task(keeper.run())
         await until_answered(keeper)
-        assert await keeper.ask({"verb": "send"}, 5.0) == {"ok": True, "said": "send"}
-        both = await asyncio.gather(*(keeper.ask({"verb": verb}, 5.0) for verb in ("one", "two")))
+        assert await keeper.ask({"verb": "send"}, 60.0) == {"ok": True, "said": "send"}
+        both = await asyncio.gather(*(keeper.ask({"verb": verb}, 60.0) for verb in ("one", "two")))
         assert both == [{"ok": True, "said": "one"}, {"ok": True, "said": "two"}]
         assert keeper.deliver(4, b"abc")
         while len(keeper.notes) < 2:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.01)
-        seen = await keeper.look(1, "node", Look(orders=Orders()), 5.0)
+        seen = await keeper.look(1, "node", Look(orders=Orders()), 60.0)
         assert (seen.state, seen.holder, seen.status) == ("running", "me", {"pages": 3})
         assert seen.frames_carried == int(arrives)
-        await keeper.ask({"verb": "end"}, 5.0)
+        await keeper.ask({"verb": "end"}, 60.0)
         await keeping
         assert not keeper.deliver(4, b"abc")
-        assert (await keeper.look(1, "node", Look(orders=Orders()), 5.0)).status == {"pages": 3}
+        assert (await keeper.look(1, "node", Look(orders=Orders()), 60.0)).status == {"pages": 3}
         return sorted(seen.notes)
 
     assert asyncio.run(run()) == ["1 4 3", f"{2 if arrives else 3} 5 0"]
