@@ -19,5 +19,11 @@ def require_chromium() -> str:
 
 
 def launch_chromium(playwright: Playwright, *options: str) -> Browser:
-    """Start a browser for Playwright; `options` are added to those that every test needs."""
+    """Start a browser for Playwright; `options` are added to those that every test needs.
+
+    What tests expect of its pages they wait a minute for: pages of a busy machine are late.
+    """
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=60_000)
     return playwright.chromium.launch(executable_path=require_chromium(), args=[*CHROMIUM_OPTIONS, *options])

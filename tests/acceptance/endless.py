@@ -29,7 +29,7 @@ ATTACKS = """
 <form action=/sent method=post><button>send</button></form><a href=/p2 target=_top>leave</a>
 <a href=http://walk.example/outside>outside</a><h2>What was archived</h2>"""
 """What a page tries against a program that shows it."""
-WAIT_S_MAX = 30.0
+WAIT_S_MAX = 60.0
 SERVED_S = 0.05
 """How long an answer takes."""
 

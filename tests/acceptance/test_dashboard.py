@@ -92,7 +92,6 @@ def crawl_of(web: Endless, directory: Path, *hosts: str, port: int = 0, more: tu
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    expect.set_options(timeout=1_000 * WAIT_S_MAX)
     with sync_playwright() as playwright:
         browser = launch_chromium(playwright)
         yield browser
@@ -109,7 +108,7 @@ def opened(browser: Browser) -> Iterator[Opened]:
         expected.extend(complains)
         contexts.append(browser.new_context(**context))
         page = contexts[-1].new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(1_000 * WAIT_S_MAX)
         page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(dialog.message))

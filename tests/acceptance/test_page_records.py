@@ -31,7 +31,7 @@ from tests.chromium import CHROMIUM_OPTIONS, launch_chromium, require_chromium
 pytestmark = [pytest.mark.acceptance, pytest.mark.paced, pytest.mark.timeout(600)]
 OPTIONS = ("--render", "always", "--allow-private", "--quiet", "--politeness", "own", "--delay", "0")
 RED = "<!doctype html><title>Red</title><body style='background:red'><script src=/app.js></script>"
-LOADS_MAX = 6
+LOADS_MAX = 20
 GREEN = "document.body.style.background = 'rgb(0, 255, 0)';"
 
 

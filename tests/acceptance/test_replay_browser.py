@@ -33,7 +33,7 @@ SOUND = (
     + b"\x80" * 4_096
 )
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><text>drawn</text></svg>'
-LOOKS_MAX = 50
+LOOKS_MAX = 300
 LIVE = "http://live.test/"
 TEXT = "document.documentElement.textContent.trim()"
 WIDTHS = "[...document.images].map(one => one.naturalWidth)"

@@ -972,7 +972,7 @@ def test_a_connection_that_is_never_taken_up(run: Run) -> None:
             async with speaking(connect_s_max=0.2) as module:
                 failure = failed(await module.fetch(Request(url="http://example.test/", ip="127.0.0.1", port=port)))
                 assert (failure.outcome, failure.retry, failure.host_level) == ("timeout", True, True)
-                assert failure.fetch_s < 8  # of the 120 that a request may take
+                assert failure.fetch_s < 60  # of the 120 that a request may take
 
     run(main())
 
