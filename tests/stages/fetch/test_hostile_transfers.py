@@ -191,9 +191,11 @@ def test_floods_leave_the_loop_to_others(run: Run) -> None:
             driver = module._transfers._driver
             floods = [asyncio.create_task(module.fetch(to(grinding))) for _ in range(4)]
             floods += [asyncio.create_task(module.fetch(to(flooding))) for _ in range(4)]
-            for _ in range(30):
+            rounds = 0
+            while rounds < 30 or len(driver._grinding) + (driver._turn_of is not None) < 4:
                 replied(await module.fetch(to(innocent)))
                 await asyncio.sleep(0.01)
+                rounds += 1
             assert len(driver._grinding) + (driver._turn_of is not None) == 4, "each waits for its turn"
             for flood in floods:
                 flood.cancel()
