@@ -47,7 +47,7 @@ SETTINGS = (
     "crawl.commit_s=0.25", f"cluster.tenure_s={TENURE_S}", "cluster.round_s=0.25", "cluster.answer_s_max=1.0",
     "cluster.resend_s=1.0", "cluster.address_term_s=2.0", "cluster.address_turn_s=0.3",
     f"state.checkpoint_s={CHECKPOINT_S}", "crawl.request_s_max=2.0", "frontier.retry_s_first=0.1",
-    "memory.budget_bytes='200MiB'", "cluster.start_s_max=15",
+    "memory.budget_bytes='200MiB'", "cluster.start_s_max=100",
 )  # fmt: skip
 
 
@@ -116,7 +116,7 @@ def test_killed_shards_coordinators_and_machines_change_nothing(
     assert broken == []
 
 
-def wait_for_pages(web: SimwebProcess, pages: int, crawling: subprocess.Popen[bytes], limit_s: float = 90.0) -> None:
+def wait_for_pages(web: SimwebProcess, pages: int, crawling: subprocess.Popen[bytes], limit_s: float = 180.0) -> None:
     ends_at = time.monotonic() + limit_s
     while len(web.requests()) < pages:
         assert crawling.poll() is None, f"it ended with {crawling.returncode}"

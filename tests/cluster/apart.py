@@ -75,7 +75,7 @@ def main() -> None:
             words += [word for one in sets for word in ("--set", one)]
             with (folder / "errors").open("wb") as errors:
                 crawling = subprocess.Popen([sys.executable, "-m", "gossamer", *words], stderr=errors)
-            until(lambda: len(web.requests()) > 40, 90, "it does not crawl")
+            until(lambda: len(web.requests()) > 40, 180, "it does not crawl")
             before = members_of(nodes[1])
             commands.run("scale", str(directory), "--workers", "4")
             until(lambda: is_divided(directory, 4), 120, "it is not divided among four")

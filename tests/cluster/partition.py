@@ -77,7 +77,7 @@ def node(folder: Path, *words: str, inside: int = 0) -> subprocess.Popen[bytes]:
         started = subprocess.Popen(
             [*within(inside), RAY, "start", "--block", *STORE, *words], env=environment, stdout=log, stderr=log
         )
-    until(lambda: b"runtime started" in path.read_bytes(), 60, f"no node: {path.read_text()[-500:]}")
+    until(lambda: b"runtime started" in path.read_bytes(), 180, f"no node: {path.read_text()[-500:]}")
     return started
 
 
@@ -142,7 +142,7 @@ def main() -> None:
             words += [word for one in settings for word in ("--set", one)]
             with (folder / "errors").open("wb") as errors:
                 crawling = subprocess.Popen([sys.executable, "-m", "gossamer", *words], stderr=errors)
-            until(lambda: len(web.requests()) > 40, 90, "it does not crawl")
+            until(lambda: len(web.requests()) > 40, 180, "it does not crawl")
             until(lambda: members_of(nodes[1]), 60, "no shard on the other machine")
             kept = cut(0.7, nodes[1])
             time.sleep(1.0)
