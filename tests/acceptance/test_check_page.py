@@ -50,8 +50,7 @@ def opened(browser: Browser, address: str, complaints: list[str], **context: Any
     return page
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("viewport", [{"width": 1280, "height": 900}, PHONE])
+@pytest.mark.parametrize(("viewport", "scheme"), [({"width": 1280, "height": 900}, "light"), (PHONE, "dark")])
 def test_the_page_fits_and_is_accessible(
     browser: Browser, address: str, viewport: dict[str, int], scheme: Literal["light", "dark"]
 ) -> None:

@@ -189,17 +189,18 @@ def test_floods_leave_the_loop_to_others(run: Run) -> None:
             speaking() as module,
         ):
             driver = module._transfers._driver
-            floods = [asyncio.create_task(module.fetch(to(grinding))) for _ in range(4)]
-            floods += [asyncio.create_task(module.fetch(to(flooding))) for _ in range(4)]
+            grinders = [asyncio.create_task(module.fetch(to(grinding))) for _ in range(4)]
+            floods = [asyncio.create_task(module.fetch(to(flooding))) for _ in range(4)]
             rounds = 0
             while rounds < 30 or len(driver._grinding) + (driver._turn_of is not None) < 4:
                 replied(await module.fetch(to(innocent)))
                 await asyncio.sleep(0.01)
                 rounds += 1
+            await asyncio.wait(floods)  # They grind too, until they have sent too much.
             assert len(driver._grinding) + (driver._turn_of is not None) == 4, "each waits for its turn"
-            for flood in floods:
-                flood.cancel()
-            await asyncio.wait(floods)
+            for grinder in grinders:
+                grinder.cancel()
+            await asyncio.wait(grinders)
             assert not driver._under_way
             assert not driver._grinding
             replied(await module.fetch(to(innocent)))
