@@ -114,7 +114,8 @@ def test_a_host_that_never_answers_is_given_up(tmp_path: Path) -> None:
     assert crawled.status["terminal"] == crawled.status["discovered"] == 12
 
 
-@pytest.mark.heavy
+@pytest.mark.acceptance
+@pytest.mark.paced
 def test_broken_hosts_slow_nobody_else(tmp_path: Path) -> None:
     """Robots that fail for ever or never answer, names at which nobody listens, pages that hang."""
     behaviours = ("robots_500", "robots_stall", "away", "hangs", "robots_allow")
