@@ -99,7 +99,7 @@ def test_https_where_only_http_works_and_http_where_nothing_answers(tmp_path: Pa
         silent() as mute,
         website("https://127.0.0.1:{0}/a".replace("{0}", str(free_port())), f"http://127.0.0.1:{mute}/") as site,
     ):
-        crawled = crawled_from(site, tmp_path, "fetch.request_s_max=0.3", "fetch.connect_s_max=0.3")
+        crawled = crawled_from(site, tmp_path, "fetch.request_s_max=1.0", "fetch.connect_s_max=1.0")
     check_innocent(crawled, site)
     assert {row["outcome"] for row in crawled.rows} == {"fetched", "robots_unreachable"}
 

@@ -353,7 +353,7 @@ def test_data_that_stalls_is_kept_and_marked(run: Run) -> None:
             await reader.read()
             writer.close()
 
-        async with listening(stall) as port, scripted(_sends_from(port)) as own, speaking(request_s_max=0.5) as module:
+        async with listening(stall) as port, scripted(_sends_from(port)) as own, speaking(request_s_max=1.0) as module:
             reply = replied(await module.fetch(to(own, "/x")))
             assert (reply.status, reply.body, reply.truncated) == (226, b"begun", "time")
 

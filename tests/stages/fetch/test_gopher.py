@@ -127,7 +127,7 @@ def test_a_refusal_is_reported_in_the_servers_words(run: Run) -> None:
 def test_a_hole_that_stalls_is_left_in_time(run: Run) -> None:
     async def main() -> None:
         async with digging({b"/begun": b"begun", b"/silent": b""}, stalls=True) as hole:
-            async with speaking(request_s_max=0.4) as module:
+            async with speaking(request_s_max=1.0) as module:
                 reply = replied(await module.fetch(to(hole, "/0/begun")))
                 assert (reply.body, reply.truncated) == (b"begun", "time")
                 failure = failed(await module.fetch(to(hole, "/0/silent")))
