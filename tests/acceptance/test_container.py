@@ -42,7 +42,7 @@ gossamer --version
 gossamer demo >/dev/null
 gossamer crawl http://127.0.0.1:9/ --allow-private --mode continuous --quiet -o crawl \\
     --set frontier.unanswered_failures_max=0 &
-for attempt in $(seq 100); do {health} >/dev/null 2>&1 && break || sleep 0.3; done
+for attempt in $(seq 400); do {health} >/dev/null 2>&1 && break || sleep 0.3; done
 {health} | grep -c '^gossamer_build_info{{'
 kill -TERM $!
 wait $! || echo "ended $?"

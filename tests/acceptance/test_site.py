@@ -14,7 +14,7 @@ from tests.answering import serving
 from tests.chromium import launch_chromium
 from tests.publish import publish
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.together, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.together, pytest.mark.timeout(600)]
 
 PAGE = "explanation/politeness/"
 
