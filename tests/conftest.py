@@ -23,6 +23,7 @@ KEPT = (
     "HOME",
     "TMPDIR",
     "REPLAY",
+    "GOSSAMER_DAY",
     "GOSSAMER_DRILL_S",
     "GOSSAMER_EVERY",
     "GOSSAMER_EXAMPLES",

@@ -11,6 +11,7 @@ EVERY = int(os.environ.get("GOSSAMER_EVERY", "7"))
 """One of this number of long tests is looked at."""
 STEP = 4 * EVERY if EVERY > 1 else 1
 """One of this number of a series is looked at."""
-_DAY = datetime.now(UTC).toordinal()
+# Named in the environment, so that all workers of a run have the same, at midnight too.
+_DAY = int(os.environ.setdefault("GOSSAMER_DAY", str(datetime.now(UTC).toordinal())))
 FIRST, FIRST_STEP = _DAY % EVERY, _DAY % STEP
 """Whose numbers leave this remainder. A failure names what failed, which runs by its name on any day."""
