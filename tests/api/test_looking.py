@@ -52,17 +52,14 @@ def test_a_console_has_them_kept_from_the_start(run: Run, make: Make) -> None:
     async def scenario() -> None:
         async with Site(star(20)) as site:
             crawler = make(site.root, settings={"console.port": 0})
-            seen = []
-
             async with asyncio.TaskGroup() as group:
-                running = group.create_task(crawler.run())
-                while not running.done():
-                    if crawler.status().get("pages"):
-                        seen.append(
-                            crawler._shard is not None and crawler._shard.controls.telemetry.counters.recent is not None
-                        )
-                    await asyncio.sleep(0.01)
-            assert any(seen)
+                group.create_task(crawler.run())
+                await site.asked(10)
+                site.open.clear()  # It goes on when we have looked.
+                await until_pages(crawler, 1)
+                assert crawler._shard is not None
+                assert crawler._shard.controls.telemetry.counters.recent is not None
+                site.open.set()
 
     run(scenario())
 
