@@ -353,7 +353,8 @@ def redirect_target(reply_url: str, headers: Iterable[tuple[str, str]]) -> str |
     Location is often sent as raw bytes or with white space around it; this is handled as in browsers.
     """
     location = _location(headers)
-    return Base(reply_url).join(location) if location else None
+    target = join(reply_url, location) if location else None
+    return None if target is None or target[: target.index(":")] in _LEAVE else target
 
 
 def redirect_fragment(headers: Iterable[tuple[str, str]]) -> str:
@@ -363,7 +364,7 @@ def redirect_fragment(headers: Iterable[tuple[str, str]]) -> str:
 
 
 def _location(headers: Iterable[tuple[str, str]]) -> str:
-    return location_of(value for name, value in headers if len(name) == 8 and name.lower() == "location")
+    return location_of([value for name, value in headers if lower_names[name] == "location"])
 
 
 def utf8_again(value: str) -> str:
