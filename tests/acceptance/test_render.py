@@ -13,6 +13,8 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
+from urllib.request import urlopen
 
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +22,7 @@ from fastwarc.warc import ArchiveIterator
 
 from tests.acceptance.conftest import Crawl
 from tests.acceptance.noting import Site
+from tests.acceptance.test_dashboard import Served
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.paced, pytest.mark.timeout(600)]
 OPTIONS = ("--allow-private", "--quiet")
@@ -138,6 +141,17 @@ def test_rendered_pages_are_archived_with_what_they_needed(
     types = {"/": "document", "/app.js": "script", "/api/text.json": "xhr"}
     assert {path: responses[path]["WARC-Resource-Type"] for path in types} == types
     assert {responses[path]["WARC-Page-ID"] for path in types} == {conversion["WARC-Page-ID"]}
+    # What is made of the crawl afterwards is made of the rendered page too.
+    for to in ("markdown", "mirror"):
+        assert command("export", tmp_path / "c", "--to", to, "-o", tmp_path / to).returncode == 0
+        [file] = [*(tmp_path / to).glob("*/*.md"), *(tmp_path / to).glob("*/*.html")]
+        assert "Brought by a script." in file.read_text()
+    assert command("search", tmp_path / "c", "--build").returncode == 0
+    assert f"{app.url}/" in command("search", tmp_path / "c", "brought by a script").stdout
+    with Served("serve", tmp_path / "c", "--port", "0") as served:
+        versions = json.load(urlopen(f"{served.base}api/versions?url={quote(f'{app.url}/')}"))
+        shown = urlopen(f"http://127.0.0.1:{versions['replay_port']}/{versions['versions'][0]['replay']}").read()
+    assert b"Brought by a script." in shown
     assert "WARC-Page-ID" not in responses["/robots.txt"]
     verified = command("verify", tmp_path / "c", "--deep")
     assert verified.returncode == 0, verified.stdout

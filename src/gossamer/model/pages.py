@@ -19,6 +19,8 @@ from gossamer.url.url import Url
 
 RENDERED = "rendered"
 PARTIAL = "partial"
+RENDERINGS = (RENDERED, PARTIAL)
+"""Results of rendering that leave a document."""
 MARKED_TYPES = ("text/markdown", "text/x-markdown", "text/x-rst", "text/rst", "text/prs.fallenstein.rst")
 """Plain text with marks that people read as they are: Markdown (RFC 7763) and reStructuredText."""
 PLAIN_TYPES = ("text/plain", *MARKED_TYPES)
@@ -41,6 +43,8 @@ class Page(msgspec.Struct, frozen=True):
     """Whether the end of `body` is missing."""
     fetched_at: float = 0.0
     """In seconds since 1970; 0: not known."""
+    is_rendered: bool = False
+    """Whether `body` is the document that scripts made, in UTF-8: they are not to run again."""
 
     @property
     def body_bytes(self) -> int:

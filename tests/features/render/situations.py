@@ -397,6 +397,20 @@ LOADS = {
         _script("onload = () => { document.open(); document.write('<body><a href=/found>x</a>'); document.close() }")
     ),
     "frames of a set": Situation("<frameset><frame src=/m.html><frame src=/n.html></frameset>", has=("<frame src=",)),
+    "styles without markup": Situation(
+        "<style data-emotion></style><body><script>document.styleSheets[0].insertRule('.a { color: red; }')</script>",
+        "prerender/prerender#574, stereobooster/react-snap#76",
+        has=("<!DOCTYPE html>", '<style data-emotion="">.a { color: red; }</style>'),
+    ),
+    "styles that are adopted": Situation(
+        "<body><p id=one>x</p><script>const s = new CSSStyleSheet(); s.replaceSync('.b { color: red; }');"
+        "document.adoptedStyleSheets = [s]; one.attachShadow({mode: 'open'}).adoptedStyleSheets = [s]</script>",
+        "rrweb-io/rrweb#1567",
+        has=("<style>.b { color: red; }</style></template>", "</body><style>.b { color: red; }</style></html>"),
+    ),
+    "what is for browsers without scripts": Situation(
+        f"<body><noscript>Enable JavaScript</noscript>{_script(ADD)}", lacks=("Enable JavaScript",)
+    ),
     "own prototypes": Situation(
         _script(
             f"Array.prototype.map = Element.prototype.querySelectorAll = JSON.stringify ="

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gzip
+from codecs import BOM_UTF8
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
-from fastwarc.warc import ArchiveIterator
+from fastwarc.warc import ArchiveIterator, WarcRecordType
 
-from gossamer.model.pages import Original, Page, Visited
+from gossamer.model.errors import DamagedError
+from gossamer.model.pages import Original, Page, PageCapture, Rendered, Visited
 from gossamer.results.export.bodies import ArchivedPage, RecordBodies, RecordPlace
 from gossamer.results.export.browse import Browsed
 from gossamer.results.export.source import pieces_of
@@ -23,6 +25,7 @@ from gossamer.stages.fetch.options import FetchOptions
 from tests.results.export.crawled import finished
 from tests.stages.archive.web import START, Shard, visited
 
+CONVERSION = WarcRecordType.conversion
 TEXT = "<p>Größe</p>".encode()
 PACKED = gzip.compress(TEXT, mtime=0)
 HTML, GZIP = ("Content-Type", "text/html; charset=utf-8"), ("Content-Encoding", "gzip")
@@ -35,9 +38,9 @@ def _read(folder: Path, archived: ArchivedPage) -> Page:
     return page
 
 
-def _written(directory: Path, *visits: Visited) -> list[RecordPlace]:
+def _written(directory: Path, *visits: Visited, **options: Any) -> list[RecordPlace]:
     shard = Shard(directory)
-    archive = WarcArchive(ArchiveOptions(), shard.journals, WarcInfo("gossamer/1"))
+    archive = WarcArchive(ArchiveOptions(**options), shard.journals, WarcInfo("gossamer/1"))
     found = [archive.add(one) for one in visits]
     archive.close()
     shard.commit()
@@ -93,6 +96,7 @@ def test_a_version_that_was_not_modified_is_shown_as_its_original(tmp_path: Path
     tables = TableWriters(options, shard.journals)
     archive = Archives([WarcArchive(options, shard.journals, WarcInfo("gossamer/1")), tables])
     first = visited(body=PACKED, headers=(HTML, GZIP))
+    first.row.rendered = "rendered"
     archive.add(first)
     of = Original(first.row.url, first.row.fetched_at)
     again = visited(body=b"", status=304, headers=(), at=START + 9, revisit_of=of, media_type="")
@@ -101,10 +105,58 @@ def test_a_version_that_was_not_modified_is_shown_as_its_original(tmp_path: Path
     finished(tmp_path, shard, archive)
     with Browsed(pieces_of(sorted((tmp_path / "pages").iterdir())), tmp_path) as pages:
         [newest, _], _ = pages.versions(first.row.key)
-    assert newest.outcome == "not_modified"
+    assert (newest.outcome, newest.rendered) == ("not_modified", "rendered")
     assert newest.place is not None
     page = _read(tmp_path / "warc", ArchivedPage(newest.place, newest.original, newest.url, newest.media_type))
     assert (newest.media_type, page.media_type, page.body) == ("text/html", "text/html", TEXT)
+
+
+def _rendered(url: str, html: bytes, **more: Any) -> Visited:
+    one = visited(url, PACKED, headers=(HTML, GZIP), **more)
+    one.rendered = Rendered(html, "1", (PageCapture("view", "image/png", b"\x89PNG"),))
+    one.row.rendered = "partial"
+    return one
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zstd"])
+def test_a_rendered_page_is_read_as_its_scripts_made_it(tmp_path: Path, compression: str) -> None:
+    """Two pages of one shell: the second is a copy as sent, but not as rendered."""
+    one = _rendered("http://example.org/1", "<p>Größe".encode())
+    two = _rendered("http://example.org/2", b"<p>two", revisit_of=Original(one.row.url, one.row.fetched_at))
+    plain = visited("http://example.org/3", b"<p>three", headers=(HTML,))
+    first, second, third = _written(tmp_path, one, two, plain, warc_compression=compression)
+    folder = tmp_path / "warc"
+
+    def read(
+        place: RecordPlace, original: RecordPlace | None = None, *, is_rendered: bool = True
+    ) -> tuple[bytes, bool]:
+        page = _read(folder, ArchivedPage(place, original, is_rendered=is_rendered))
+        return page.body.removeprefix(BOM_UTF8), page.is_rendered
+
+    assert read(first) == ("<p>Größe".encode(), True)
+    assert read(second, first) == read(second) == (b"<p>two", True)
+    assert read(second, first, is_rendered=False) == read(first, is_rendered=False) == (TEXT, False)
+    assert read(third) == (b"<p>three", False)
+    path = folder / first.file
+    data = bytearray(path.read_bytes())
+    with path.open("rb") as file:
+        [*_, conversion] = [one.stream_pos for one in ArchiveIterator(file) if one.record_type == CONVERSION]
+    data[conversion + 60] ^= 16
+    path.write_bytes(data)
+    assert read(first) == ("<p>Größe".encode(), True)
+    with pytest.raises(DamagedError, match=r"http://example\.org/2"):
+        read(second, first)
+
+
+def test_a_rendered_page_is_read_from_a_store(tmp_path: Path) -> None:
+    pages = [_rendered(f"http://example.org/{number}", b"<p>%d" % number) for number in range(3)]
+    places = _written(tmp_path / "c", *pages)
+    (tmp_path / "store").mkdir()
+    (tmp_path / "c/warc").rename(tmp_path / "store/warc")
+    (tmp_path / "c/crawl.toml").write_text(f'[archive]\nstore = "file://{tmp_path}/store"\n[progress]\n')
+    with RecordBodies(tmp_path / "c/warc", BoundedDecoder(FetchOptions()).decode) as bodies:
+        read = [bodies.page(ArchivedPage(place, is_rendered=True)) for place in places]
+    assert [page and page.body for page in read] == [BOM_UTF8 + b"<p>%d" % number for number in range(3)]
 
 
 def test_a_record_is_unpacked_once_and_a_large_one_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

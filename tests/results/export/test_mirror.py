@@ -222,6 +222,12 @@ def test_a_page_without_scripts_and_windows_shows_what_they_would_show(before: s
     assert after in rewritten(page, place, is_still=True).decode()
 
 
+def test_a_rendered_page_is_copied_without_scripts_and_what_is_for_browsers_without_them() -> None:
+    sent = "\ufeff<p>made</p><script>document.body.innerHTML = ''</script><noscript>enable</noscript><img data-src=/i>"
+    made = rewritten(Page(BASE, "text/html", "latin1", (), sent.encode(), is_rendered=True), place).decode()
+    assert made.partition("<body>")[2] == '<p>made</p><img data-src="HERE/i" src="HERE/i"></body></html>'
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

@@ -1,12 +1,25 @@
 (() => {
   // A page may give elements names that hide properties of `document`.
   const of = name => Object.getOwnPropertyDescriptor(Document.prototype, name).get.call(document);
-  const node = of("documentElement"), opened = globalThis.gossamer, {shown, kept} = gossamerLinks;
+  const node = of("documentElement"), type = of("doctype"), opened = globalThis.gossamer, {shown, kept} = gossamerLinks;
   if (opened?.html && !opened.over) opened.keep();
+  // A copy runs no scripts: it needs the styles that they set without markup, and nothing for browsers without scripts.
+  const make = () => Document.prototype.createElement.call(document, "style");
+  let left = 1 << 20;
+  const fill = (style, sheet) => {
+    const rules = [...sheet?.cssRules ?? []].filter(rule => !(rule instanceof CSSImportRule)).map(rule => rule.cssText);
+    const text = rules.join("\n");
+    if (text && (left -= text.length) > 0) style.textContent = text;
+  };
+  for (const root of node ? gossamerRoots(node) : []) {
+    for (const one of root.querySelectorAll("noscript")) one.textContent = "";
+    for (const one of root.querySelectorAll("style")) if (!one.textContent.trim()) fill(one, one.sheet);
+    for (const one of root == node ? of("adoptedStyleSheets") : root.adoptedStyleSheets) fill(root.appendChild(make()), one);
+  }
   let html = opened?.html || (node ? gossamerWhole(node, true) : "");
   const gone = [...shown].filter(([href]) => !kept.has(href)).map(([, link]) => link);
   if (gone.length) html += `\n<section data-shown-before>${gone.join("\n")}</section>`;
-  html = html.toWellFormed();
+  html = (type ? new XMLSerializer().serializeToString(type) : "") + html.toWellFormed();
   const size = new TextEncoder().encode(html).length;
   return {url: opened?.url || of("URL"), size: size, html: size > BYTES_MAX ? "" : html};
 })()

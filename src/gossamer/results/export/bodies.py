@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -211,6 +212,8 @@ class ArchivedPage(msgspec.Struct, array_like=True, frozen=True):
     """As the crawl read the content; empty: as the headers say."""
     file: str = ""
     """Name of its file in a mirror."""
+    is_rendered: bool = False
+    """Whether to read the document that scripts made of it, in place of the one that the server sent."""
 
 
 Contents = Callable[[Path, Iterable[ArchivedPage]], Iterator[MarkdownPage | None]]
@@ -251,6 +254,7 @@ class Means:
                 yield self.content_of(page) if page is not None else None
 
 
+_OF_PAGES = WarcRecordType.response | WarcRecordType.revisit | WarcRecordType.resource
 BODY_BYTES_MAX = 64_000_000
 """Bytes of a body, as sent, that are read at most."""
 READ_WHOLE_BYTES_MAX = 8_000_000
@@ -314,21 +318,44 @@ class RecordBodies(AbstractContextManager["RecordBodies"]):
         alone; DamagedError: the record is not what was written; the line names file, offset and address.
         """
         own = payload = self._record(archived.place, archived.url)
+        rendered = self._rendered(archived.place, own.url) if own is not None and archived.is_rendered else None
         if own is not None and own.payload is None and archived.original is not None:
             payload = self._record(archived.original, archived.url)
-        if own is None or payload is None or payload.payload is None:
+        if own is None or payload is None or (payload.payload is None and rendered is None):
             return None
         page = own._replace(headers=_headers_of(own, payload), payload=payload.payload)
         media_type, charset = content_type(page.headers)
-        body = self._decode(page.reply()).body
         return Page(
             archived.url or page.url,
             archived.media_type or media_type,
             charset,
             page.headers,
-            body,
+            self._decode(page.reply()).body if rendered is None else codecs.BOM_UTF8 + rendered,
             fetched_at=page.fetched_at,
+            is_rendered=rendered is not None,
         )
+
+    def _rendered(self, place: RecordPlace, url: str) -> bytes | None:
+        """Return the document that scripts made of a page, which is in one of the records that follow the page's own
+        (`stages.archive.warc`); None where there is none. Raises as `page`.
+        """
+        path = self._folder / place.file
+        behind = place.offset + place.length
+        file = self._open(place)
+        if file is not None:
+            file.seek(behind)
+        try:
+            for record in ArchiveIterator(file or self._stored.behind(path, behind), max_header_len=HEAD_BYTES_MAX):
+                if record.record_type & _OF_PAGES:
+                    break
+                if record.record_type == WarcRecordType.conversion and record.headers["WARC-Target-URI"] == url:
+                    document: bytes = record.reader.read(BODY_BYTES_MAX)
+                    if len(document) < record.content_length:
+                        raise record_error(path, behind, url, "is followed by a document that ends early")
+                    return document
+        except OSError as error:
+            raise record_error(path, behind, url, f"cannot be unpacked ({error})") from None
+        return None
 
     def _record(self, place: RecordPlace, url: str) -> ArchivedRecord | None:
         for record in ArchiveIterator(self._member(place, url), max_header_len=HEAD_BYTES_MAX):
@@ -338,6 +365,16 @@ class RecordBodies(AbstractContextManager["RecordBodies"]):
     def _member(self, place: RecordPlace, url: str) -> BinaryIO:
         if not is_file_name(place.file):
             raise DamagedError(f"the row of {url} in `pages` names a WARC file {place.file!r}, which is no file's name")
+        path = self._folder / place.file
+        file = self._open(place)
+        if file is None:
+            return self._stored.member(path, place.offset, place.length, url)
+        if os.fstat(file.fileno()).st_size < place.offset + place.length:
+            raise cut_error(path)
+        return sound_record(file, path, place.offset, place.offset, place.length, url)
+
+    def _open(self, place: RecordPlace) -> BinaryIO | None:
+        """Return the file of a record; None where it is not here."""
         path = self._folder / place.file
         if place.file != self._name or self._file is None:
             if self._file is not None:
@@ -349,12 +386,10 @@ class RecordBodies(AbstractContextManager["RecordBodies"]):
                 growing = path.with_name(path.name + ".open")
                 # Between the two looks the crawl may have finished the file.
                 if not growing.exists() and not path.exists():
-                    return self._stored.member(path, place.offset, place.length, url)
+                    return None
                 self._file = (growing if growing.exists() else path).open("rb")
             self._name = place.file
-        if os.fstat(self._file.fileno()).st_size < place.offset + place.length:
-            raise cut_error(path)
-        return sound_record(self._file, path, place.offset, place.offset, place.length, url)
+        return self._file
 
 
 def sound_record(file: BinaryIO, path: Path, offset: int, at: int, length: int, url: str) -> BinaryIO:
@@ -391,6 +426,15 @@ class StoredRecords:
         if len(member.getbuffer()) < length:
             raise cut_error(path)
         return sound_record(member, path, offset, 0, length, url)
+
+    def behind(self, path: Path, offset: int) -> BinaryIO:
+        """Return what follows in a file. Raises as `member`."""
+        name = f"{path.parent.name}/{path.name}"
+        if name != self._name or not self._start <= offset <= self._start + len(self._held) - AHEAD_BYTES // 2:
+            self._held = self._read(path, name, offset, AHEAD_BYTES)
+            self._name = name
+            self._start = offset
+        return io.BytesIO(self._held[offset - self._start :])
 
     def _read(self, path: Path, name: str, start: int, length: int) -> bytes:
         if self._stores is None:

@@ -39,6 +39,7 @@ class ArchivedVisit(msgspec.Struct, frozen=True):
     warc_type: str
     redirect_to: str
     duplicate_of: str
+    rendered: str
     original: RecordPlace | None = None
     """Where the payload is if the record at `place` is a revisit."""
 
@@ -123,8 +124,9 @@ def _confirming(visit: ArchivedVisit, confirmed: ArchivedVisit | None) -> Archiv
     if visit.outcome != "not_modified" or confirmed is None:
         return visit
     return msgspec.structs.replace(
-        visit, place=confirmed.place, media_type=confirmed.media_type, warc_type=confirmed.warc_type
-    )
+        visit, place=confirmed.place, media_type=confirmed.media_type, warc_type=confirmed.warc_type,
+        rendered=confirmed.rendered,
+    )  # fmt: skip
 
 
 def _visit(row: tuple[Any, ...]) -> ArchivedVisit:

@@ -3,7 +3,7 @@
 -- visit
 SELECT key, epoch_us(fetched_at), url, outcome::VARCHAR, status, coalesce(title, ''), coalesce(digest, ''),
 coalesce(body_bytes, 0), coalesce(media_type::VARCHAR, ''), coalesce(warc_type::VARCHAR, ''),
-coalesce(redirect_to, ''), coalesce(duplicate_of, ''), warc_file::VARCHAR, warc_offset, warc_length
+coalesce(redirect_to, ''), coalesce(duplicate_of, ''), coalesce(rendered, ''), warc_file::VARCHAR, warc_offset, warc_length
 
 -- originals
 SELECT digest, arg_max(struct_pack(f := warc_file::VARCHAR, o := warc_offset, l := warc_length), fetched_at)

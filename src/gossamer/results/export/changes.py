@@ -175,7 +175,8 @@ def pages_in(pieces: Sequence[ExportPiece], folder: Path) -> duckdb.DuckDBPyConn
         return database
     rows = database.read_parquet(files, union_by_name=True)
     rows.create_view("rows")
-    more = "" if "change" in rows.columns else ", NULL::VARCHAR AS change"
+    lacks = [name for name in ("change", "rendered") if name not in rows.columns]
+    more = "".join(f", NULL::VARCHAR AS {name}" for name in lacks)
     database.execute(f"CREATE VIEW pages AS SELECT *{more} FROM rows")  # noqa: S608 - all ours
     return database
 

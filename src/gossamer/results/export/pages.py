@@ -205,7 +205,8 @@ def _store(work: ExportFolder, step: Storing, plan: Path, bodies: RecordBodies, 
     try:
         for position, row in read_plan(plan, step.pages):
             # What cannot be stored is not read either: it may be larger than memory.
-            page = bodies.page(row.record) if row.body_bytes <= SEGMENT_BYTES_MAX else None
+            record = msgspec.structs.replace(row.record, is_rendered=False)  # The digest is of what was sent.
+            page = bodies.page(record) if row.body_bytes <= SEGMENT_BYTES_MAX else None
             number = NOT_STORED
             offset = NOT_STORED
             body = page.body if page is not None else b""

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gossamer.model.errors import ConfigError
+from gossamer.model.pages import RENDERINGS
 from gossamer.results.export.bodies import FRONT, ArchivedPage, MarkdownPage, RecordPlace, front_of
 from gossamer.results.export.source import RowSource, first_line, literal, open_database, queries, require_sound
 from gossamer.results.export.work import ExportPiece, Share
@@ -26,7 +27,9 @@ COLUMNS = (
     "url", "key", "host", "site", "title", "fetched_at", "status", "media_type", "charset", "depth", "referrer",
     "link_type", "digest", "duplicate_of", "body_bytes",
 )  # fmt: skip
-MORE = ("language", "usage_search", "usage_ai_train", "usage_ai_input", "usage_archive", "usage_reason")
+MORE = (
+    "language", "usage_search", "usage_ai_train", "usage_ai_input", "usage_archive", "usage_reason", "rendered",
+)  # fmt: skip
 """Columns that some crawls lack."""
 ORIGINAL = "warc_original"
 """Column of a part of a crawl's pages: where the payload of a revisit is, which another page may have."""
@@ -76,11 +79,13 @@ class Planned(msgspec.Struct, frozen=True):
     place: RecordPlace
     original: RecordPlace | None
     """Place of the payload if the record is a revisit."""
+    rendered: str = ""
 
     @property
     def record(self) -> ArchivedPage:
         """Place and type of the page's record, for `RecordBodies`."""
-        return ArchivedPage(self.place, self.original, self.url, self.media_type)
+        is_rendered = self.rendered in RENDERINGS
+        return ArchivedPage(self.place, self.original, self.url, self.media_type, is_rendered=is_rendered)
 
 
 def make_plan(

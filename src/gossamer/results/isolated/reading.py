@@ -12,7 +12,7 @@ from gossamer.config.gather import reopen
 from gossamer.model import archived
 from gossamer.model.errors import ConfigError
 from gossamer.model.outcomes import WITH_CONTENT
-from gossamer.model.pages import PLAIN_TYPES, Page
+from gossamer.model.pages import PLAIN_TYPES, RENDERINGS, Page
 from gossamer.model.verbs import ConflictError, MissingError
 from gossamer.model.words import iso_time
 from gossamer.results.export.bodies import ArchivedPage, Means, RecordBodies, RecordPlace
@@ -119,6 +119,7 @@ def _place(crawl: str, visit: ArchivedVisit, *, is_within: bool = False) -> read
     return reads.ReplayPlace(
         crawl, visit.url, visit.at, visit.media_type, (visit.place.file, visit.place.offset, visit.place.length),
         (original.file, original.offset, original.length) if original is not None else None, is_within,
+        visit.rendered in RENDERINGS,
     )  # fmt: skip
 
 
@@ -127,7 +128,8 @@ def _replay(directory: Path, asked: reads.ReadReplay, folder: Path) -> reads.Rep
     place = asked.place
     original = RecordPlace(*place.original) if place.original is not None else None
     with RecordBodies(directory / "warc", means.decode) as bodies:
-        page = bodies.page(ArchivedPage(RecordPlace(*place.place), original, place.url, place.media_type))
+        record = RecordPlace(*place.place)
+        page = bodies.page(ArchivedPage(record, original, place.url, place.media_type, is_rendered=place.is_rendered))
     if page is None:
         raise MissingError("The archive has no content of this version.")
     if len(page.body) > reads.REPLAY_BYTES_MAX:

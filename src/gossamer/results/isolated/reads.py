@@ -39,6 +39,8 @@ class ReplayPlace(msgspec.Struct, array_like=True, frozen=True):
     original: tuple[str, int, int] | None = None
     is_within: bool = False
     """Whether it is in a page, or a page links to it; else it is what the console shows."""
+    is_rendered: bool = False
+    """As in `ArchivedPage`."""
 
 
 class ReadVersions(msgspec.Struct, array_like=True, frozen=True, tag=True):

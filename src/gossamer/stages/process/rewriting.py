@@ -2,7 +2,7 @@
 
 A policy in each page (Content Security Policy Level 3) prevents the browser from requesting resources without a copy.
 Browsers heed it in the HTML that SVG or other XML has, too.
-Scripts are not changed: their other requests fail.
+Scripts are not changed: their other requests fail. A page that was rendered has none.
 """
 
 import html
@@ -59,11 +59,12 @@ def rewritten(page: Page, place: Place, *, is_still: bool = False) -> bytes:
     """Return the content of a page, a stylesheet, an SVG image or other XML that browsers lay out in UTF-8, with its
     addresses replaced by `place`; content of other media types unchanged. Builds a tree of each page. With `is_still`,
     for a sandbox without scripts: late images are shown at once, links open in their own frame, and an immediate
-    refresh becomes a link.
+    refresh becomes a link. So it is for a page that was rendered, which loses its scripts and `noscript`.
 
     A page that is nested too deeply for a tree keeps its addresses, but gets the policy too.
     """
     options = ProcessOptions()
+    is_still = is_still or page.is_rendered
     shows_xml = is_xml(page.media_type) and any(mark in page.body for mark in _XML_SHOWN)
     if page.media_type not in HTML_TYPES and page.media_type != CSS and not shows_xml:
         return page.body
@@ -81,7 +82,7 @@ def rewritten(page: Page, place: Place, *, is_still: bool = False) -> bytes:
         return (doctype + HEAD).encode("utf-8", "replace") + document.utf8()
     if _BASE.search(document.utf8()):  # Few pages have one, and the markup is another tree.
         base = Base(page.url, base_href(document.markup.elements), document.charset)
-    templates = _rewrite(tree, _Placing(base, place, is_still), 0)
+    templates = _rewrite(tree, _Placing(base, place, is_still, page.is_rendered), 0)
     if tree.head is not None:
         tree.head.inner_html = HEAD + (tree.head.inner_html or "")
     # The tree has only the doctype's name; the rest decides by which rules browsers lay out a page.
@@ -92,10 +93,11 @@ def rewritten(page: Page, place: Place, *, is_still: bool = False) -> bytes:
 class _Placing:
     """Joins an address as written with the page's own, and places the result, its fragment kept."""
 
-    def __init__(self, base: Base, place: Place, is_still: bool) -> None:
+    def __init__(self, base: Base, place: Place, is_still: bool, is_rendered: bool = False) -> None:
         self._base = base
         self._place = place
         self.is_still = is_still
+        self.dropped = ("base", "script", "noscript") if is_rendered else ("base",)
 
     def __call__(self, address: str) -> str:
         address = address.strip("\t\n\f\r ")
@@ -115,7 +117,7 @@ def _rewrite(tree: LexborHTMLParser, placed: _Placing, depth: int) -> list[str]:
     twins: list[LexborNode] = []
     for node in tree.css("*"):
         tag = node.tag or ""
-        if _is_dropped(tag, node):
+        if tag in placed.dropped or _is_dropped(tag, node):
             node.decompose()
             continue
         if tag == "noscript" and placed.is_still and _repeats_late(node):
@@ -203,9 +205,7 @@ def _keep_line_break(first: LexborNode | None) -> None:
 
 
 def _is_dropped(tag: str, node: LexborNode) -> bool:
-    """Return whether an element must not be in the copy: it names another base or encoding, or requests early."""
-    if tag == "base":
-        return True
+    """Return whether an element must not be in the copy: it names another encoding, or requests early."""
     if tag == "meta":
         return "charset" in node.attributes or (node.attributes.get("http-equiv") or "").strip().lower() in _REPLACED
     if tag != "link" or "stylesheet" in (node.attributes.get("onload") or ""):
