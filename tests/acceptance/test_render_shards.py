@@ -6,12 +6,15 @@ import asyncio
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from gossamer.api.following import CommittedPages
 from gossamer.assembly.building import assemble
+from gossamer.assembly.home import homes
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, configure
 from gossamer.url.name import Namer
@@ -95,6 +98,9 @@ def test_a_resource_of_another_shards_host_keeps_the_delay_and_the_rules_of_its_
     archived = {fields["WARC-Target-URI"]: fields for kind, fields, _ in records(tmp_path / "c") if kind == "response"}
     for url, page in (urls, urls[::-1]):
         assert archived[f"{url}/far.js"]["WARC-Page-ID"] == archived[f"{page}/"]["WARC-Page-ID"]
+    with closing(CommittedPages(config, homes(tmp_path / "c", 2))) as committed:
+        read = {one.url.text: one.content.body for one in committed.next() if one.content is not None}
+    assert [read[f"{url}/"].count(b"<a href=\"/found\">x</a>") for url in urls] == [1, 1]
     assert browsers() == []
 
 

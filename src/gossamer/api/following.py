@@ -13,7 +13,7 @@ from gossamer.assembly.schemes import namer_for
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Found
-from gossamer.model.pages import Findings, PageRow, Visited
+from gossamer.model.pages import RENDERINGS, Findings, PageRow, Visited
 from gossamer.model.visits import Content, Reply
 from gossamer.results.export.bodies import ArchivedPage, RecordBodies, RecordPlace
 from gossamer.results.export.cursor import Row, TableCursor
@@ -127,11 +127,12 @@ class _ShardPages:
 
 
 def _reply_of(row: PageRow, bodies: RecordBodies) -> tuple[Reply | None, Content | None]:
-    """Return what the server sent; None without a record of it here, as of a copy, or of a file that was uploaded."""
+    """Return what the server sent, or scripts made of it; None without a record of it here, as of a copy, or of a file that was uploaded."""
     if row.warc_offset is None or row.warc_length is None:
         return None, None
+    place = RecordPlace(row.warc_file, row.warc_offset, row.warc_length)
     try:
-        page = bodies.page(ArchivedPage(RecordPlace(row.warc_file, row.warc_offset, row.warc_length), None, row.url))
+        page = bodies.page(ArchivedPage(place, None, row.url, is_rendered=row.rendered in RENDERINGS))
     except ConfigError:
         page = None
     if page is None:

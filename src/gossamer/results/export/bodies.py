@@ -414,6 +414,16 @@ class StoredRecords:
 
     def member(self, path: Path, offset: int, length: int, url: str) -> BinaryIO:
         """Return a member of a file. Raises ConfigError: no store gives it. Raises DamagedError: it is damaged."""
+        member = io.BytesIO(self._held_from(path, offset, length)[:length])
+        if len(member.getbuffer()) < length:
+            raise cut_error(path)
+        return sound_record(member, path, offset, 0, length, url)
+
+    def behind(self, path: Path, offset: int) -> BinaryIO:
+        """Return what follows in a file, as far as it is read at once. Raises as `member`."""
+        return io.BytesIO(self._held_from(path, offset, AHEAD_BYTES // 2))
+
+    def _held_from(self, path: Path, offset: int, length: int) -> memoryview:
         end = self._start + len(self._held)
         name = f"{path.parent.name}/{path.name}"
         if name != self._name or not self._start <= offset <= offset + length <= end:
@@ -421,20 +431,7 @@ class StoredRecords:
             self._held = self._read(path, name, offset, max(length, AHEAD_BYTES if follows else 0))
             self._name = name
             self._start = offset
-        at = offset - self._start
-        member = io.BytesIO(self._held[at : at + length])
-        if len(member.getbuffer()) < length:
-            raise cut_error(path)
-        return sound_record(member, path, offset, 0, length, url)
-
-    def behind(self, path: Path, offset: int) -> BinaryIO:
-        """Return what follows in a file. Raises as `member`."""
-        name = f"{path.parent.name}/{path.name}"
-        if name != self._name or not self._start <= offset <= self._start + len(self._held) - AHEAD_BYTES // 2:
-            self._held = self._read(path, name, offset, AHEAD_BYTES)
-            self._name = name
-            self._start = offset
-        return io.BytesIO(self._held[offset - self._start :])
+        return memoryview(self._held)[offset - self._start :]
 
     def _read(self, path: Path, name: str, start: int, length: int) -> bytes:
         if self._stores is None:
