@@ -262,6 +262,13 @@ BUSY = {
             f" one = one.appendChild(document.createElement('div')); {ADD}"
         )
     ),
+    "many roots of one large style sheet": Situation(
+        _script(
+            f"{ADD} const s = new CSSStyleSheet(); s.replaceSync('.a {{ color: red }} '.repeat(3e3));"
+            " for (let n = 0; n < 2e3; n++) document.body.appendChild(document.createElement('p'))"
+            ".attachShadow({mode: 'open'}).adoptedStyleSheets = [s]"
+        )
+    ),
     "many frames": Situation(
         _script(f"for (let n = 0; n < 150; n++) document.body.append(document.createElement('iframe')); {ADD}")
     ),

@@ -4,17 +4,22 @@
   const node = of("documentElement"), type = of("doctype"), opened = globalThis.gossamer, {shown, kept} = gossamerLinks;
   if (opened?.html && !opened.over) opened.keep();
   // A copy runs no scripts: it needs the styles that they set without markup, and nothing for browsers without scripts.
-  const make = () => Document.prototype.createElement.call(document, "style");
+  const RULES_MAX = 20_000, texts = new Map();
   let left = 1 << 20;
-  const fill = (style, sheet) => {
-    const rules = [...sheet?.cssRules ?? []].filter(rule => !(rule instanceof CSSImportRule)).map(rule => rule.cssText);
-    const text = rules.join("\n");
-    if (text && (left -= text.length) > 0) style.textContent = text;
+  const textOf = sheet => [].slice.call(sheet?.cssRules ?? [], 0, RULES_MAX)
+    .filter(rule => !(rule instanceof CSSImportRule)).map(rule => rule.cssText).join("\n");
+  const fill = (sheet, style) => {
+    if (!texts.has(sheet)) texts.set(sheet, textOf(sheet));
+    const text = texts.get(sheet);
+    if (!text || text.length > left) return;
+    left -= text.length;
+    style().textContent = text;
   };
+  const added = root => () => root.appendChild(Document.prototype.createElement.call(document, "style"));
   for (const root of node ? gossamerRoots(node) : []) {
     for (const one of root.querySelectorAll("noscript")) one.textContent = "";
-    for (const one of root.querySelectorAll("style")) if (!one.textContent.trim()) fill(one, one.sheet);
-    for (const one of root == node ? of("adoptedStyleSheets") : root.adoptedStyleSheets) fill(root.appendChild(make()), one);
+    for (const one of root.querySelectorAll("style")) if (!one.textContent.trim()) fill(one.sheet, () => one);
+    for (const one of root == node ? of("adoptedStyleSheets") : root.adoptedStyleSheets) fill(one, added(root));
   }
   let html = opened?.html || (node ? gossamerWhole(node, true) : "");
   const gone = [...shown].filter(([href]) => !kept.has(href)).map(([, link]) => link);
