@@ -97,6 +97,27 @@ def test_a_repeated_command_takes_a_higher_limit_and_a_seed_without_its_slash(ru
     assert "crawl holds a crawl of other seeds or segments (http://127.0.0.1/); -o DIR starts another" in other
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "key"),
+    [
+        ("depth_max=1", "depth_max=2", "depth_max"),
+        ("depth_max=2", "depth_max=1", ""),
+        ("exclude=['pages/3','x']", "exclude=['x']", "exclude"),
+        ("exclude=['x']", "exclude=['x','y']", ""),
+        ("include=['2']", "include=['2','3']", "include"),
+        ("include=['2']", "include=[]", "include"),
+        ("include=['2','3']", "include=['2']", ""),
+        ("include=[]", "include=['2']", ""),
+    ],
+)
+def test_resume_says_that_links_stay_left_out_that_a_filter_rejected(
+    run: Gossamer, before: str, after: str, key: str
+) -> None:
+    run("crawl", seed("pages/2"), LOCAL, "--set", f"scope.{before}", "--quiet")
+    said = run("resume", "crawl", "--set", f"scope.{after}", "--quiet")[2]
+    assert said.startswith(f"gossamer: scope.{key}: links of fetched pages that it rejected") if key else said == ""
+
+
 def test_resume_keeps_the_configuration_and_takes_changes(run: Gossamer) -> None:
     run("crawl", seed("pages/2"), LOCAL, "--max-depth", "7", "--quiet")
     status, out, _ = run("resume", "crawl", "--max-pages", "50", "--set", "progress.style=plain")

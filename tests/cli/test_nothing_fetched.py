@@ -13,7 +13,7 @@ import pytest
 
 from gossamer.api.status import seeds_state
 from gossamer.cli.output import Exit
-from gossamer.cli.status_text import seeds_not_fetched_lines
+from gossamer.cli.status_text import seeds_not_fetched_lines, summary_of
 from gossamer.engine.counters import SeedCounters
 from gossamer.model.status import read_status
 from tests.answering import Answering, free_port, serving
@@ -173,11 +173,23 @@ def test_a_refused_port_is_named_and_a_limit_makes_no_success_of_it(run: Gossame
     assert "Could not connect" in err
 
 
-def test_one_seed_that_was_fetched_is_enough(run: Gossamer, site: str) -> None:
-    assert crawl(run, f"http://open.test{site}/404", f"http://open.test{site}/") == (Exit.FINISHED, "", "")
-    assert json.loads(run("status", "crawl", "--json")[1])["seeds"] == {
-        "count": 2, "any_fetched": True, "not_fetched": []
-    }  # fmt: skip
+def test_one_seed_that_was_fetched_is_enough_and_the_others_are_named(run: Gossamer, site: str) -> None:
+    seeds = [f"http://open.test{site}/{path}" for path in ("404", "", "to/page", "to/410")]
+    assert crawl(run, *seeds) == (Exit.FINISHED, "", "")
+    status = json.loads(run("status", "crawl", "--json")[1])
+    assert (status["seeds"]["count"], status["seeds"]["any_fetched"]) == (4, True)
+    assert [one["url"] for one in status["seeds"]["not_fetched"]] == [seeds[0], seeds[3]]
+    lines = summary_of(read_status(status), "crawl", "finished").splitlines()
+    first = lines.index("Seeds not fetched:") + 1
+    assert lines[first] == f"  {seeds[0]}: http_error: HTTP 404"
+    assert lines[first + 1].endswith("HTTP 410")
+    assert not lines[first + 2].startswith("  http")
+
+
+def test_seeds_that_are_still_to_be_fetched_are_no_loss() -> None:
+    named = [{"url": "u", "state": state, "reason": ""} for state in ("queued", "waiting", "in_flight")]
+    status = read_status({"seeds": {"count": 4, "any_fetched": True, "not_fetched": named}})
+    assert "Seeds" not in summary_of(status, "crawl", "limit")
 
 
 @pytest.mark.heavy

@@ -149,6 +149,23 @@ def test_a_refresh_without_hops_left_is_a_link_like_others(tmp_path: Path) -> No
         assert [(row.link_type, row.depth) for row in ring.rows] == [("seed", 0), ("meta_refresh", 0)]
 
 
+@pytest.mark.parametrize(("extra", "fetched"), [("", 7), ("<a href=/>Home</a>", 10)], ids=["bare", "slides"])
+@pytest.mark.parametrize("by_redirect", [False, True])
+def test_a_chain_of_refreshes_ends_as_one_of_redirects(
+    tmp_path: Path, extra: str, fetched: int, by_redirect: bool
+) -> None:
+    """Of sparklemotion/mechanize#67 and #134: refreshes without end. Slides have other links."""
+    web: dict[str, Reply] = {ROOT: page("/0")}
+    for number in range(9):
+        further = f"/{number + 1}"
+        shown = f'<meta http-equiv="refresh" content="0; url={further}">{number}{extra}'
+        is_hop = by_redirect and number % 2
+        web[f"{ROOT}{number}"] = reply(b"", 302, (("Location", further),)) if is_hop else reply(shown.encode())
+    with Ring(tmp_path, web) as ring:
+        ring.crawl(ROOT)
+        assert sum(url != ROOT for url in ring.outcomes) == fetched
+
+
 def test_a_redirect_that_names_nothing_is_an_error_of_the_page(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT: reply(b"", 302)}) as ring:
         ring.crawl(ROOT)

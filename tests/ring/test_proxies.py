@@ -9,12 +9,17 @@ from zlib import crc32
 
 import pytest
 
+from gossamer.features.proxies.options import ProxiesOptions
+from gossamer.features.proxies.pool import ProxyPool
 from gossamer.model.errors import ConfigError
+from gossamer.model.visits import Request
+from gossamer.testing import reply
 from gossamer.url.site import site_of
 from tests.answering import Answering, serving
 from tests.proxies import SmallProxy
 from tests.ring.crawls import OWN, Crawled, crawl
 from tests.ring.test_secrets import contents
+from tests.stages.scope.links import named
 
 PAGES = 5
 HOSTS = ("a.test", "b.test", "c.test", "d.test", "e.example.de", "f.example.de", "www.other.de")
@@ -82,6 +87,27 @@ def test_each_site_keeps_one_proxy_by_its_label(tmp_path: Path, resolves: str) -
     assert max(count for key, count in sites.got.items() if "walled" in key) == 1, "no second proxy after a refusal"
     shown = [place for place, data in contents(tmp_path / "crawl") if b"s3cretXYZZY" in data]
     assert all(place.endswith("crawl.toml") for place in shown)
+
+
+def test_a_site_that_never_answers_is_tried_through_each_proxy() -> None:
+    """Of apify/crawlee#1912: a broken proxy for the first URL, which is tried as often as requests are, ends the crawl."""
+    options = ProxiesOptions()
+    pool = ProxyPool([("any", f"http://{name}.test") for name in "abc"], options, lambda shown, says: None)
+    url = named("http://site.test/robots.txt")
+    asked = Request(url.text, "192.0.2.1", 80)
+
+    def used() -> str:
+        return pool.route(url, asked, 0.0).proxy
+
+    first, again, second, *rest = [used() for _ in range(7)]
+    assert (first, len({first, second, rest[1]})) == (again, 3)
+    assert rest[-1] == first, "all have been tried"
+    pool.received(url, reply(b"", 502), 0.0)
+    used()
+    other = used()
+    assert other != first, "the proxy itself says that it does not reach the site"
+    pool.received(url, reply(b"", 404), 0.0)
+    assert {used() for _ in range(9)} == {other}
 
 
 @pytest.mark.promise("Operation", "A proxy of a pool that fails is left out for a while, and status names it.")

@@ -26,6 +26,7 @@ from gossamer.engine.history import NothingHeld, holding
 from gossamer.features.revisit.state import whole_facts
 from gossamer.model.errors import Damage
 from gossamer.model.modules import module_facts
+from gossamer.model.outcomes import WITH_CONTENT
 from gossamer.model.status import (
     Alarm,
     Closing,
@@ -260,9 +261,9 @@ def _end_text(status: Status) -> str:
 
 
 def seeds_state(seeds: SeedCounters, why: Callable[[str], dict[str, object]]) -> SeedsState:
-    """Return how many seeds there are and whether any was fetched; else the first ones' state (0.1 ms each)."""
-    first = [] if seeds.any_fetched else seeds.first
-    return SeedsState(seeds.count, seeds.any_fetched, [_seed_state(text, why) for text in first])
+    """Return how many seeds there are, whether any was fetched, and which of the first ones were not (0.1 ms each)."""
+    first = [_seed_state(text, why) for text in seeds.first]
+    return SeedsState(seeds.count, seeds.any_fetched, [one for one in first if one.state not in WITH_CONTENT])
 
 
 def _tell_rejected(status: Status, totals: Totals, config: Config) -> None:

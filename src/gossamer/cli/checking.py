@@ -52,14 +52,13 @@ def check_request(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config
     if request.command == "resume":
         directory = request.directory
         require_crawl(directory)
-        before = reopen(directory / "crawl.toml").scope.depth_max
+        before = reopen(directory / "crawl.toml")
         config = reopen(directory / "crawl.toml", options=request.options, sets=request.sets)
-        now = config.scope.depth_max
-        if before is not None and (now is None or now > before):
+        if key := _loosened(before, config):
             complain(
-                "scope.depth_max: links that fetched pages have beyond the old depth stay left out; after this run, "
-                f"gossamer segment build {shell_word(directory)} -o next.parquet lists them, for gossamer crawl --mode "
-                "offline next.parquet"
+                f"scope.{key}: links of fetched pages that it rejected before stay left out; after this run, gossamer "
+                f"segment build {shell_word(directory)} -o next.parquet lists them, for gossamer crawl --mode offline "
+                "next.parquet"
             )
         return job_of(config, directory, resume=True), config
     config = configure(request.file, options=request.options, sets=request.sets, seeds=request.seeds)
@@ -88,6 +87,18 @@ def check_request(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config
     _advise_options(config)
     advise_login(request.seeds)
     return _to_begin(directory, config, spool)
+
+
+def _loosened(config: Config, changed: Config) -> str:
+    """Return the key of a filter that rejects less than before; empty: none."""
+    before = config.scope
+    now = changed.scope
+    if before.depth_max is not None and (now.depth_max is None or now.depth_max > before.depth_max):
+        return "depth_max"
+    if not set(before.exclude) <= set(now.exclude):
+        return "exclude"
+    is_wider = not now.include or not set(now.include) <= set(before.include)
+    return "include" if before.include and is_wider else ""
 
 
 def _advise_own(config: Config) -> None:

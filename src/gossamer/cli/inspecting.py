@@ -142,11 +142,12 @@ def _report(directory: Path, status: Status) -> Report:
     from gossamer.assembly.home import IMPORTS
     from gossamer.results.report.report import summary
 
-    seeds = status.seeds.not_fetched if status.seeds is not None and has_ended(status) else []
+    seeds = status.seeds
+    lost = seeds.not_fetched if seeds is not None and not seeds.any_fetched and has_ended(status) else []
     with TemporaryDirectory(prefix="gossamer-report-") as folder:
         known = Report(
             failed_modules=tuple(modules_with_failures(status.modules)),
-            seeds_not_fetched=tuple(seeds),
+            seeds_not_fetched=tuple(lost),
             awaited=tuple(status.awaited),
             lasting=tuple(status.lasting),
             idle_shards=tuple(one.shard for one in status.shards if one.idle),

@@ -10,8 +10,8 @@ from msgspec import UNSET
 
 from gossamer.cli.output import harmless, obeys_escapes
 from gossamer.model.extras import missing
-from gossamer.model.outcomes import SUCCEEDED
-from gossamer.model.status import Status, resume_command
+from gossamer.model.outcomes import MEANINGS, SUCCEEDED
+from gossamer.model.status import SeedState, Status, resume_command
 from gossamer.model.words import count, counted, duration, shell_word, size
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -64,6 +64,8 @@ def state_of(status: Status) -> str:
     return f"{state}: {waiting}" if waiting else state
 
 
+LOST = {"redirected", "rejected", *MEANINGS.keys() - SUCCEEDED}
+"""States of a seed that is not fetched, and that nothing more is done for."""
 HINTS = {
     "self-signed certificate": "--set fetch.ca_bundle=FILE trusts the certificates in a file",
     "asks for a login": "docs/how-to/login.md shows how to send a login",
@@ -83,13 +85,16 @@ def seeds_not_fetched_lines(status: Status) -> list[str]:
     lines = [
         "the seed could not be fetched:" if total == 1 else f"none of the {counted(total, 'seed')} could be fetched:"
     ]
-    for one in named:
-        reason = f": {harmless(one.reason)}" if one.reason else ""
-        lines.append(f"  {harmless(one.url)}: {harmless(one.state)}{reason}")
+    lines += map(_seed_line, named)
     if total > len(named):
         lines.append(f"  and {count(total - len(named))} more")
     reasons = " ".join(one.reason for one in named)
     return [*lines, *(hint for sign, hint in HINTS.items() if sign in reasons)]
+
+
+def _seed_line(seed: SeedState) -> str:
+    reason = f": {harmless(seed.reason)}" if seed.reason else ""
+    return f"  {harmless(seed.url)}: {harmless(seed.state)}{reason}"
 
 
 def warnings_of(status: Status) -> list[str]:
@@ -234,6 +239,9 @@ def summary_of(status: Status, directory: str, ended: str, recipe: str = "") -> 
     lines = [f"The crawl {how}: {', '.join(sums)} in {duration(status.elapsed_s)}."]
     if errors := errors_of(status):
         lines.append("Not fetched: " + ", ".join(f"{name} {count(n)}" for name, n in errors.items()) + ".")
+    if status.seeds is not None and status.seeds.any_fetched:
+        lost = [one for one in status.seeds.not_fetched if one.state in LOST]
+        lines += ["Seeds not fetched:", *map(_seed_line, lost)] if lost else []
     lines += [f"{says[:1].upper()}{says[1:]}." for says in (*modules_of(status), *unmatched_of(status))]
     lines += waits_of(status) if ended == "patience" else []
     if queued := status.queued:

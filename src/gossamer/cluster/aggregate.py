@@ -232,11 +232,10 @@ def _warnings(idle: int, shards: int, hosts: int) -> list[str]:
 
 
 def _seeds(parts: Sequence[Status]) -> dict[str, object]:
-    any_fetched = any(part.get("any_fetched") for part in parts)
-    not_fetched = [] if any_fetched else [one for part in parts for one in _list(part.get("not_fetched"))]
+    not_fetched = [one for part in parts for one in _list(part.get("not_fetched"))]
     return {
         "count": sum(_number(part.get("count")) for part in parts),
-        "any_fetched": any_fetched,
+        "any_fetched": any(part.get("any_fetched") for part in parts),
         "not_fetched": not_fetched[:LISTED_MAX],
     }
 

@@ -43,8 +43,8 @@ class PageLinks:
         """Name a page's links; return `known` if a visit by the same path found them.
 
         An embed is part of its page, so it is followed even if the page has `nofollow`. Embeds of an embed count as
-        hops, so that a chain of them ends. From pages outside the scope only embeds are followed; links to such pages
-        may be outlinks.
+        hops, so that a chain of them ends; so do refreshes that are the only links of their pages. From pages outside
+        the scope only embeds are followed; links to such pages may be outlinks.
         """
         if known is not None and known.visit == visit:
             return known
@@ -96,6 +96,9 @@ class PageLinks:
         if unfollowed:
             self._chain.note_nofollow(unfollowed)
         follow = list(links.values())
+        led = visit.hops or visit.link_type == "meta_refresh"
+        if led and len(follow) == 1 and follow[0].link_type == "meta_refresh":
+            follow[0] = msgspec.structs.replace(follow[0], hops=visit.hops + 1)
         if has_levels:  # The first of several links to a page counts.
             follow.sort(key=lambda link: link.level is None)
         return FoundLinks(visit, follow, mentions, keys)

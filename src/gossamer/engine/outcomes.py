@@ -23,6 +23,7 @@ from gossamer.ports import Conclusion, ExaminedPage
 from gossamer.stages.frontier.host import VisitLease
 from gossamer.stages.process.links import redirect_fragment, redirect_target
 from gossamer.stages.process.walls import login_of, offer_of
+from gossamer.stages.scope.roots import is_moved
 from gossamer.url.url import Url
 
 MULTIPLE_CHOICES = 300
@@ -159,7 +160,7 @@ class Outcomes:
         stages.trapping.traps.count_redirect(visit.url)
         visited = self._digested(visit, reply, row, [Found(target.text, "redirect")], [target.key])
         seed = self.recorder.seed(visit)
-        if seed:
+        if seed or (is_moved(visit.url, target) and stages.roots.contains(visit.url)):
             self.widen(visit.url, target, seed)
         if target.key == visit.url.key:
             hops = lease.visit.hops  # From this entry: a shorter path must not make a loop endless.

@@ -69,7 +69,7 @@ class SeedsState(msgspec.Struct, frozen=True):
     count: int
     any_fetched: bool
     not_fetched: list[SeedState]
-    """The first ones, while none is fetched."""
+    """Those of the first ones that are not fetched, or not yet."""
 
 
 class ShardHealth(msgspec.Struct, kw_only=True):

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.model.errors import ConfigError
-from gossamer.model.links import SEED_ARGUMENT, SEED_FILE
+from gossamer.model.links import NOT_SEED, SEED_ARGUMENT, SEED_FILE
 from gossamer.stages.scope import roots as roots_module
 from gossamer.stages.scope.options import Mode, SeedRedirects
-from gossamer.stages.scope.roots import Roots, authority_of, directory_of
+from gossamer.stages.scope.roots import Roots, authority_of, directory_of, is_moved
 from gossamer.url.canonical import Canonicalizer
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
@@ -189,6 +189,37 @@ def test_by_default_a_redirect_to_another_site_adds_nothing(
     for one in (roots, reloaded):
         one.widen(named(seed), named(target), SEED_ARGUMENT if from_argument else SEED_FILE)
         assert one.contains(named(target)) == adds
+
+
+@pytest.mark.parametrize(
+    ("mode", "target", "inside", "outside"),
+    [
+        ("host", "https://www.h.org/a/b?c", ["https://www.h.org/"], ["https://x.h.org/"]),
+        ("prefix", "https://www.h.org/a/b?c", ["https://www.h.org/a/z"], ["https://www.h.org/z"]),
+        ("host", "https://www.h.org/", [], ["https://www.h.org/"]),  # No page's own address.
+        ("host", "https://www.h.org/a/b?d", [], ["https://www.h.org/"]),
+        ("host", "https://ww.h.org/a/b?c", [], ["https://ww.h.org/"]),
+        ("host", "https://www.h.de/a/b?c", [], ["https://www.h.de/"]),
+    ],
+)
+@pytest.mark.parametrize("back", [False, True])
+def test_a_page_that_moves_to_www_brings_its_site_into_scope(
+    mode: Mode, target: str, inside: list[str], outside: list[str], back: bool
+) -> None:
+    """Of spatie/crawler#450 and yujiosaka/headless-chrome-crawler#338: the crawl stops where a site moves to www."""
+
+    def turned(text: str) -> Url:
+        return named(text.replace("//h.", "//www.h.") if "//h." in text else text.replace("//www.h.", "//h."))
+
+    one = turned if back else named
+    seed, page, led = one("http://h.org/a/"), one("http://h.org/a/b?c"), one(target)
+    roots = rooted(mode, seed.text)
+    assert is_moved(page, led) == bool(inside)
+    if inside:
+        root = one(inside[0]).text.removesuffix("z")
+        assert roots.widen(page, led, NOT_SEED) == f"{root} is now in scope: {page.text} leads there"
+    assert all(roots.contains(one(text)) for text in inside)
+    assert not any(roots.contains(one(text)) for text in outside)
 
 
 @pytest.mark.parametrize("mode", ["prefix", "host", "domain", "any"])

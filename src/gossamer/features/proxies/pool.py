@@ -18,6 +18,10 @@ from gossamer.url.url import Url
 
 SITES_MAX: Final = 100_000
 """Sites whose proxy is remembered."""
+UNANSWERED_MAX: Final = 2
+"""Requests for a site that never answered, after which another proxy tries: this one may pass nothing on."""
+GATEWAY_STATUSES: Final = frozenset((502, 504))
+"""Statuses of a proxy that does not reach a site."""
 
 
 class PooledProxy(msgspec.Struct):
@@ -35,6 +39,15 @@ class PooledProxy(msgspec.Struct):
         return f"{self.label} {self.url.rstrip('/').rpartition('@')[2].rpartition('//')[2]}"
 
 
+class SiteProxy(msgspec.Struct):
+    """The proxy of a site."""
+
+    proxy: PooledProxy
+    answered: bool = False
+    """Whether the site answered through it."""
+    requests: int = 0
+
+
 class ProxyPool(VisitMiddleware):
     """Chooses proxies. 1 µs a request."""
 
@@ -49,7 +62,7 @@ class ProxyPool(VisitMiddleware):
         self._options = options
         self._warn = warn
         self._proxies = [PooledProxy(url, label) for label, url in urls]
-        self._by_site: dict[tuple[str, str], PooledProxy] = {}
+        self._by_site: dict[tuple[str, str], SiteProxy] = {}
         """By site and label."""
 
     def judge(self, url: Url, now: float) -> Verdict:
@@ -64,20 +77,28 @@ class ProxyPool(VisitMiddleware):
         proxy = self._choose(url, now)
         if len(self._by_site) >= SITES_MAX:
             del self._by_site[next(iter(self._by_site))]
-        self._by_site[url.site, self._label(url.host)] = proxy
+        kept = self._by_site.get((url.site, self._label(url.host)))
+        if kept is None or kept.proxy is not proxy:
+            kept = self._by_site[url.site, self._label(url.host)] = SiteProxy(proxy)
+        kept.requests += 1
         return msgspec.structs.replace(request, proxy=proxy.url)
 
     def received(self, url: Url, reply: Reply, now: float) -> Reply:
-        proxy = self._by_site.get((url.site, self._label(url.host)))
-        if proxy is not None and proxy.failures:
+        kept = self._by_site.get((url.site, self._label(url.host)))
+        if kept is None:
+            return reply
+        proxy = kept.proxy
+        kept.answered = kept.answered or reply.status not in GATEWAY_STATUSES
+        if proxy.failures:
             proxy.failures = 0
             proxy.out_until = 0.0
             self._warn(proxy.shown, "")
         return reply
 
     def proxy_failed(self, url: Url, error: str, now: float) -> bool:
-        proxy = self._by_site.get((url.site, self._label(url.host)))
-        if proxy is not None and proxy.out_until <= now:
+        kept = self._by_site.get((url.site, self._label(url.host)))
+        if kept is not None and kept.proxy.out_until <= now:
+            proxy = kept.proxy
             longest = self._options.retry_s_max
             proxy.out_until = now + min(self._options.retry_s_first * 2.0 ** min(proxy.failures, 20), longest)
             proxy.failures += 1
@@ -88,10 +109,14 @@ class ProxyPool(VisitMiddleware):
         """Return the proxy of a URL's site while it works, else another; if none works, the first to be tried again."""
         label = self._label(url.host)
         kept = self._by_site.get((url.site, label))
-        if kept is not None and kept.out_until <= now:
-            return kept
+        if kept is not None and kept.proxy.out_until <= now and (kept.answered or kept.requests < UNANSWERED_MAX):
+            return kept.proxy
         listed = [one for one in self._proxies if label in ("", one.label)]
-        return min(listed, key=lambda one: (max(one.out_until - now, 0.0), crc32(f"{url.site} {one.url}".encode())))
+        listed.sort(key=lambda one: crc32(f"{url.site} {one.url}".encode()))
+        if kept is not None:  # The next one in turn.
+            place = listed.index(kept.proxy) + 1
+            listed = listed[place:] + listed[:place]
+        return min(listed, key=lambda one: max(one.out_until - now, 0.0))
 
     def _label(self, host: str) -> str:
         """Return the label for a host; empty: any."""

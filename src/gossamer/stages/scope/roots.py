@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import msgspec
 
 from gossamer.model.errors import ConfigError
-from gossamer.model.links import SEED_ARGUMENT
+from gossamer.model.links import NOT_SEED, SEED_ARGUMENT
 from gossamer.options import nearest
 from gossamer.stages.scope.options import Mode, SeedRedirects
 from gossamer.url.canonical import Canonicalizer
@@ -179,7 +179,7 @@ class Roots:
         known = self._starts.get(text[: text.find("/", 8)])
         if known is None:
             known = self._judge(url)
-        return known or (bool(self._prefixes) and self._under_prefix(url))
+        return known or (bool(self._prefixes) and bool(self._prefix_of(url)))
 
     def touches(self, url: Url) -> bool:
         """Return whether any page of a URL's host and port can be in scope."""
@@ -190,7 +190,8 @@ class Roots:
         return authority_of(url) in self._with_prefix
 
     def widen(self, seed: Url, target: Url, kind: int) -> str | None:
-        """Widen the scope to the target of a seed's redirect. Return a sentence for people, or None if nothing changed.
+        """Widen the scope to the target of the redirect of a seed, or of a page of a host that has moved (`is_moved`).
+        Return a sentence for people, or None if nothing changed.
 
         Within the seed's site the target counts as a seed, also where the redirects lead over another site. Another
         site is only added if `seed_redirects` is `site`: for a seed that was given as an argument as if the target were
@@ -204,11 +205,15 @@ class Roots:
         if not is_own and self._seed_redirects == "page":
             return None
         whole = is_own or kind == SEED_ARGUMENT
-        self._add(target, whole=whole)
-        what = target.origin + "/" if whole and self.mode != "prefix" else target.origin + directory_of(target.text)
+        directory = ""
+        if kind == NOT_SEED and self.mode == "prefix":
+            directory = self._prefix_of(seed).removeprefix(authority_of(seed))
+        self._add(target, directory, whole=whole)
+        directory = directory or directory_of(target.text)
+        what = target.origin + ("/" if whole and self.mode != "prefix" else directory)
         if whole and self.mode == "domain":
             what = f"the domain {target.site}"
-        return f"{what} is now in scope: the seed {seed.text} leads there"
+        return f"{what} is now in scope: {'the seed ' if kind else ''}{seed.text} leads there"
 
     def dump(self) -> bytes:
         """Return all roots, for the first commit. The size grows with the seeds; later commits use `take_new`."""
@@ -260,7 +265,7 @@ class Roots:
             self._starts[url.text[:end]] = whole
         return whole
 
-    def _add(self, url: Url, *, whole: bool) -> None:
+    def _add(self, url: Url, directory: str = "", *, whole: bool) -> None:
         if self.mode == "any":
             return
         self._starts.clear()
@@ -273,19 +278,27 @@ class Roots:
         else:
             if self._with_prefix is not None:
                 self._with_prefix.add(authority_of(url))
-            _remember(authority_of(url) + self._directory(url), self._prefixes, self._new.prefixes)
+            _remember(authority_of(url) + (directory or self._directory(url)), self._prefixes, self._new.prefixes)
 
     def _directory(self, url: Url) -> str:
         return directory_of(self._canonicalizer.key(url.text))
 
-    def _under_prefix(self, url: Url) -> bool:
+    def _prefix_of(self, url: Url) -> str:
+        """Return the longest prefix of a URL, without scheme; empty: none."""
         directory = authority_of(url) + self._directory(url)
         end = len(directory)
-        while end > 0:
-            if directory[:end] in self._prefixes:
-                return True
+        while end > 0 and directory[:end] not in self._prefixes:
             end = directory.rfind("/", 0, end - 1) + 1
+        return directory[:end]
+
+
+def is_moved(url: Url, target: Url) -> bool:
+    """Return whether an address is that of a page on the host with `www.`, or without: its whole site has moved."""
+    if url.site != target.site or url.host == target.host:
         return False
+    if url.host.removeprefix("www.") != target.host.removeprefix("www."):
+        return False
+    return url.text.partition("://")[2].partition("/")[2] == target.text.partition("://")[2].partition("/")[2]
 
 
 def _site_of_key(url: Url) -> str:
