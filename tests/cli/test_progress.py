@@ -165,6 +165,24 @@ def test_a_recipe_advises_what_follows_it_and_not_itself(recipe: str, advised: s
     assert f"the same {recipe} command continues." in stopped, "gossamer resume makes no export"
 
 
+@pytest.mark.parametrize(
+    ("outcome", "queued", "recipe", "advises"),
+    [
+        ("robots_unreachable", 0, "", True),
+        ("connect_error", 0, "", True),
+        ("connect_error", 0, "check", False),
+        ("connect_error", 1, "", False),
+        ("robots_denied", 0, "", False),
+    ],
+)
+def test_the_last_words_say_how_to_request_again_what_failed(
+    outcome: str, queued: int, recipe: str, advises: bool
+) -> None:
+    """Of apify/crawlee-python#1033: how to restart failed crawl jobs."""
+    status = read_status({**STATUS, "queued": queued, "terminal_outcomes": {outcome: 1}})
+    assert ("gossamer segment build d --retry 1 -o FILE" in summary_of(status, "d", "finished", recipe)) == advises
+
+
 def test_the_last_words_say_what_to_do() -> None:
     assert "gossamer resume my/dir continues" in summary_of(read_status(STATUS), "my/dir", "stopped")
     for field, bound, option in (

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from gossamer.cli.output import harmless, obeys_escapes
 from gossamer.model.extras import missing
-from gossamer.model.outcomes import MEANINGS, SUCCEEDED
+from gossamer.model.outcomes import MAY_PASS, MEANINGS, SUCCEEDED
 from gossamer.model.status import SeedState, Status, resume_command
 from gossamer.model.words import count, counted, duration, shell_word, size
 
@@ -268,8 +268,11 @@ def next_commands(word: str, status: Status, made: Collection[str], recipe: str 
         commands.append((f"gossamer serve {word}", "dashboard"))
     else:
         commands.append((f"gossamer report {word} --html FILE", "statistics as a page"))
-    if errors_of(status):
+    if errors := errors_of(status):
         commands.append((f"gossamer why {word} URL", "why a URL was not fetched"))
+        if not (recipe or status.queued or MAY_PASS.isdisjoint(errors)):
+            again = f"gossamer segment build {word} --retry 1 -o FILE"
+            commands.append((again, "what failed, to request it again: gossamer crawl --mode offline FILE"))
     command, needs, says = NEXT.get(recipe, NEXT[""])
     if status.pages and needs in made:
         commands.append((command.format(word), says))
