@@ -90,7 +90,7 @@ def test_each_site_keeps_one_proxy_by_its_label(tmp_path: Path, resolves: str) -
 
 
 def test_a_site_that_never_answers_is_tried_through_each_proxy() -> None:
-    """Of apify/crawlee#1912: a broken proxy for the first URL, which is tried as often as requests are, ends the crawl."""
+    """Of apify/crawlee#1912: a broken proxy for the first URL ends the crawl, as its retries use the same one."""
     options = ProxiesOptions()
     pool = ProxyPool([("any", f"http://{name}.test") for name in "abc"], options, lambda shown, says: None)
     url = named("http://site.test/robots.txt")

@@ -58,6 +58,19 @@ def test_equal_bytes_of_a_page_without_scripts_are_the_same_page(revisiting: Rev
     assert changes == ["appeared", "same"]
 
 
+def test_a_redirect_that_leads_elsewhere_is_changed_whatever_its_body(revisiting: Revisiting) -> None:
+    changes = []
+    for at, target in enumerate(("http://a.test/one", "http://a.test/one", "http://a.test/two")):
+        found = visited(body=b"Moved", status=302, at=START + at)
+        found.row.outcome = "redirected"
+        found.row.redirect_to = target
+        found.digest = b"the same"
+        sight = revisiting.compare(Visit(found.url, 1, 0, "anchor", ""), found)
+        revisiting.revisits.note_visit(sight)
+        changes.append(found.row.change)
+    assert changes == ["appeared", "same", "changed"]
+
+
 @pytest.mark.parametrize("rendered", [False, True])
 def test_a_page_that_scripts_make_is_not_requested_on_condition(revisiting: Revisiting, *, rendered: bool) -> None:
     found = visited(body=SHELL, headers=(("ETag", '"1"'),))

@@ -130,9 +130,11 @@ class Revisiting(VisitMiddleware):
         if row.outcome == "fetched" and reply is not None and not is_rendered:
             etag = _validator(reply.header("etag"))
             last_modified = _validator(reply.header("last-modified"))
+        # Redirects to several places may have one body.
+        has_payload = reply is not None and reply.body_bytes and row.outcome != "redirected"
         return Sight(
             visit.url, row.outcome, row.fetched_at, row.status, self._digest(visited), etag, last_modified, None,
-            visited.digest if reply is not None and reply.body_bytes else b"", visit.depth,
+            visited.digest if has_payload else b"", visit.depth,
             self.frontier.revisits_per_s(visit.url), items_digest(visited.findings),
             is_rendered,
         )  # fmt: skip
