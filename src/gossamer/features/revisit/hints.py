@@ -206,12 +206,16 @@ class SitemapHints(VisitMiddleware, Hints):
         again = []
         referrer = f"{origin.origin}/robots.txt"
         for written in sitemaps[: self._options.sitemaps_per_host_max]:
-            # The standard requires absolute addresses; paths of the origin are common, and the origin's own host
-            # without its scheme. Other text is ignored.
+            # The standard requires absolute addresses; paths of the origin are common, hosts without a scheme, and
+            # names of files. Other text is ignored.
             text = written.strip("<>")
-            if text.lower().startswith((f"{origin.host}/", origin.origin.partition("//")[2] + "/")):
+            host, slash, _ = text.partition("/")
+            is_address = "://" in text[:12] or text.startswith("/")
+            if not is_address and slash and ("." in host or host.lower() == origin.origin.partition("//")[2]):
                 text = f"//{text}"
-            address = join(referrer, text) if "://" in text[:12] or text.startswith("/") else None
+                is_address = True
+            is_file = text.lower().endswith((".xml", ".xml.gz", ".txt")) and ":" not in text
+            address = join(referrer, text) if is_address or is_file else None
             url = self._name(address) if address is not None else None
             if url is None or not self._sources.begin_elsewhere(url, origin):
                 continue
