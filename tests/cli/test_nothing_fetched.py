@@ -94,6 +94,7 @@ def name_server() -> Iterator[str]:
     ("reason", "hint"),
     [
         ("SSL certificate OpenSSL verify result: self-signed certificate (18)", "fetch.ca_bundle=FILE"),
+        ("verify result: unable to get local issuer certificate (20)", "fetch.ca_bundle=FILE"),
         ("HTTP 401: it asks for a login with Basic", "docs/how-to/login.md"),
         ("HTTP 404", ""),
     ],

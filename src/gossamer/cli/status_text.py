@@ -66,8 +66,10 @@ def state_of(status: Status) -> str:
 
 LOST = {"redirected", "rejected", *MEANINGS.keys() - SUCCEEDED}
 """States of a seed that is not fetched, and that nothing more is done for."""
+_OWN_AUTHORITY = "--set fetch.ca_bundle=FILE trusts the certificates in a file"
 HINTS = {
-    "self-signed certificate": "--set fetch.ca_bundle=FILE trusts the certificates in a file",
+    "self-signed certificate": _OWN_AUTHORITY,
+    "local issuer certificate": _OWN_AUTHORITY,
     "asks for a login": "docs/how-to/login.md shows how to send a login",
 }
 """What to do, by a part of the reason why a seed was not fetched."""

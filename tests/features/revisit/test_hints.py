@@ -123,8 +123,22 @@ def test_one_that_nobody_named_speaks_for_its_directory(hints: SitemapHints) -> 
 
 def test_who_names_it_is_spoken_for_and_those_it_names_inherit_that(hints: SitemapHints) -> None:
     # Names of files as crawler-commons#32 resolves them, hosts without a scheme as squirrelscan#393.
-    bad = ("see below", "sitemap", "nonsense://x", "mailto:x.xml", "http://[bad", "http://a b/c", "http://e.example:99999/")
-    odd = ("Other.example/bare.xml", "third.example/bare.xml", "<https://e.example/b.xml>", "relative.xml", "s/a.xml.gz")
+    bad = (
+        "see below",
+        "sitemap",
+        "nonsense://x",
+        "mailto:x.xml",
+        "http://[bad",
+        "http://a b/c",
+        "http://e.example:99999/",
+    )
+    odd = (
+        "Other.example/bare.xml",
+        "third.example/bare.xml",
+        "<https://e.example/b.xml>",
+        "relative.xml",
+        "s/a.xml.gz",
+    )
     found, again = hints.named(url("https://other.example/x"), [MAP, *bad, "/path.xml", MAP, *odd])
     bare = ["https://other.example/bare.xml", "https://third.example/bare.xml", "https://e.example/b.xml"]
     bare += ["https://other.example/relative.xml", "https://other.example/s/a.xml.gz"]
