@@ -5,6 +5,7 @@ server answers (403, 429, Retry-After, a challenge) applies to the crawl, with a
 """
 
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Final
 from zlib import crc32
 
@@ -39,15 +40,6 @@ class PooledProxy(msgspec.Struct):
         return f"{self.label} {self.url.rstrip('/').rpartition('@')[2].rpartition('//')[2]}"
 
 
-class SiteProxy(msgspec.Struct):
-    """The proxy of a site."""
-
-    proxy: PooledProxy
-    answered: bool = False
-    """Whether the site answered through it."""
-    requests: int = 0
-
-
 class ProxyPool(VisitMiddleware):
     """Chooses proxies. 1 µs a request."""
 
@@ -62,8 +54,10 @@ class ProxyPool(VisitMiddleware):
         self._options = options
         self._warn = warn
         self._proxies = [PooledProxy(url, label) for label, url in urls]
-        self._by_site: dict[tuple[str, str], SiteProxy] = {}
+        self._by_site: dict[tuple[str, str], PooledProxy] = {}
         """By site and label."""
+        self._unanswered: dict[tuple[str, str], float] = {}
+        """Requests through that proxy; minus infinity once the site answered."""
 
     def judge(self, url: Url, now: float) -> Verdict:
         if not url.text.startswith("http"):
@@ -75,30 +69,30 @@ class ProxyPool(VisitMiddleware):
 
     def route(self, url: Url, request: Request, now: float) -> Request:
         proxy = self._choose(url, now)
+        site = url.site, self._label(url.host)
+        if self._by_site.get(site) is not proxy:
+            self._unanswered[site] = 0.0
         if len(self._by_site) >= SITES_MAX:
-            del self._by_site[next(iter(self._by_site))]
-        kept = self._by_site.get((url.site, self._label(url.host)))
-        if kept is None or kept.proxy is not proxy:
-            kept = self._by_site[url.site, self._label(url.host)] = SiteProxy(proxy)
-        kept.requests += 1
+            oldest = next(iter(self._by_site))
+            del self._by_site[oldest], self._unanswered[oldest]
+        self._by_site[site] = proxy
+        self._unanswered[site] = self._unanswered.get(site, 0.0) + 1.0
         return msgspec.structs.replace(request, proxy=proxy.url)
 
     def received(self, url: Url, reply: Reply, now: float) -> Reply:
-        kept = self._by_site.get((url.site, self._label(url.host)))
-        if kept is None:
-            return reply
-        proxy = kept.proxy
-        kept.answered = kept.answered or reply.status not in GATEWAY_STATUSES
-        if proxy.failures:
+        site = url.site, self._label(url.host)
+        proxy = self._by_site.get(site)
+        if proxy is not None and reply.status not in GATEWAY_STATUSES:
+            self._unanswered[site] = -inf
+        if proxy is not None and proxy.failures:
             proxy.failures = 0
             proxy.out_until = 0.0
             self._warn(proxy.shown, "")
         return reply
 
     def proxy_failed(self, url: Url, error: str, now: float) -> bool:
-        kept = self._by_site.get((url.site, self._label(url.host)))
-        if kept is not None and kept.proxy.out_until <= now:
-            proxy = kept.proxy
+        proxy = self._by_site.get((url.site, self._label(url.host)))
+        if proxy is not None and proxy.out_until <= now:
             longest = self._options.retry_s_max
             proxy.out_until = now + min(self._options.retry_s_first * 2.0 ** min(proxy.failures, 20), longest)
             proxy.failures += 1
@@ -109,14 +103,12 @@ class ProxyPool(VisitMiddleware):
         """Return the proxy of a URL's site while it works, else another; if none works, the first to be tried again."""
         label = self._label(url.host)
         kept = self._by_site.get((url.site, label))
-        if kept is not None and kept.proxy.out_until <= now and (kept.answered or kept.requests < UNANSWERED_MAX):
-            return kept.proxy
+        if kept is not None and kept.out_until <= now and self._unanswered[url.site, label] < UNANSWERED_MAX:
+            return kept
         listed = [one for one in self._proxies if label in ("", one.label)]
         listed.sort(key=lambda one: crc32(f"{url.site} {one.url}".encode()))
-        if kept is not None:  # The next one in turn.
-            place = listed.index(kept.proxy) + 1
-            listed = listed[place:] + listed[:place]
-        return min(listed, key=lambda one: max(one.out_until - now, 0.0))
+        place = listed.index(kept) + 1 if kept is not None else 0  # The next one in turn.
+        return min(listed[place:] + listed[:place], key=lambda one: max(one.out_until - now, 0.0))
 
     def _label(self, host: str) -> str:
         """Return the label for a host; empty: any."""

@@ -294,11 +294,8 @@ class Roots:
 
 def is_moved(url: Url, target: Url) -> bool:
     """Return whether an address is that of a page on the host with `www.`, or without: its whole site has moved."""
-    if url.site != target.site or url.host == target.host:
-        return False
-    if url.host.removeprefix("www.") != target.host.removeprefix("www."):
-        return False
-    return url.text.partition("://")[2].partition("/")[2] == target.text.partition("://")[2].partition("/")[2]
+    places = [one.text.partition("://")[2].removeprefix("www.") for one in (url, target)]
+    return places[0] == places[1] and url.site == target.site and url.host != target.host
 
 
 def _site_of_key(url: Url) -> str:
