@@ -1,8 +1,8 @@
 """Arguments: those that many commands take, their help, and the one-line errors of a command line."""
 
-import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any
@@ -33,46 +33,24 @@ UNREADABLE = re.compile(r"'([^']+)' is not readable")
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
-def _path(given: str | Path) -> Path:
-    text = str(given)  # Defaults are paths.
-    if not text:
-        raise ConfigError("a path is empty, as that of a variable that is not set; name a file or directory")
-    if text.startswith(("http://", "https://")):
-        raise ConfigError(f"{text} is an address, and a path is expected: the command works on files of this machine")
-    path = Path(text)
-    if path.exists() and not os.access(path, os.R_OK):
-        raise ValueError
-    return path
+def _cast_value(param: Any, ctx: Any, value: Any) -> Any:
+    """Return the typed value of a parameter, or its default. Raises ConfigError: another option, or no path."""
+    several = param.multiple or param.nargs == -1
+    words = [str(one) for one in (value if several else [value])] if value is not None else []
+    _require_values(param, words, ctx.command)
+    for word in words if param.type.name == "path" else ():
+        if not word:
+            raise ConfigError("a path is empty, as that of a variable that is not set; name a file or directory")
+        if word.startswith(("http://", "https://")):
+            raise ConfigError(
+                f"{word} is an address, and a path is expected: the command works on files of this machine"
+            )
+    return type(param).type_cast_value(param, ctx, value)
 
 
-class TypedWords:
-    """Reads the words of arguments and options as typer does, without pydantic, which typer imports to read any. That
-    would be a fifth of a start. Types that are not known here, and words that do not fit theirs, are left to typer.
-    """
-
-    READ: Mapping[Any, Callable[[Any], Any]] = {
-        str: str, int: int, float: float, Path: _path, list[str]: str, list[Path]: _path,
-    }  # fmt: skip
-
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return the typed value of a parameter, or its default."""
-        read = self.READ.get(param.type_descriptor.annotation)
-        several = param.multiple or param.nargs == -1
-        if value is None:
-            return () if several else None
-        _require_values(param, value if several else (value,), ctx.command)
-        try:
-            if read is not None:
-                return [read(one) for one in value] if several else read(value)
-        except ValueError:
-            pass
-        param._runtime_param = None  # noqa: SLF001 - where typer keeps its own
-        return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
-
-
-def _require_values(param: Any, values: Iterable[Any], command: Any) -> None:
+def _require_values(param: Any, values: Iterable[str], command: Any) -> None:
     """Raise ConfigError if an option took the place of another one's value."""
-    for value in map(str, values):
+    for value in values:
         is_path = value.startswith("--") and param.metavar in ("PATH", "FILE", "DIR")
         if is_path or (value.startswith("-") and any(value in other.opts for other in command.params)):
             if param.param_type_name == "argument":
@@ -81,10 +59,9 @@ def _require_values(param: Any, values: Iterable[Any], command: Any) -> None:
             raise ConfigError(f"{option} has no value before {value}; write {param.opts[0]} {param.metavar or 'VALUE'}")
 
 
-def _with_words(params: list[Any]) -> list[Any]:
+def _with_checks(params: list[Any]) -> list[Any]:
     for param in params:
-        # In a version of typer that keeps it elsewhere, this changes nothing.
-        param._runtime_param = TypedWords()  # noqa: SLF001
+        param.type_cast_value = partial(_cast_value, param)
     return params
 
 
@@ -104,7 +81,7 @@ class CommandGroup(TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return its options."""
-        return _with_words(super().get_params(ctx))
+        return _with_checks(super().get_params(ctx))
 
 
 class Command(TyperCommand):
@@ -112,7 +89,16 @@ class Command(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return its arguments and options."""
-        return _with_words(super().get_params(ctx))
+        return _with_checks(super().get_params(ctx))
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of its usage line: `[SEED]...` for any number of an argument that may be missing."""
+        pieces = [self.options_metavar or ""]
+        for one in self.get_params(ctx):
+            if one.param_type_name == "argument":
+                word = one.metavar if one.required else f"[{one.metavar}]"
+                pieces.append(f"{word}..." if one.nargs == -1 else word)
+        return pieces
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write two lists: arguments and options."""
@@ -179,7 +165,7 @@ def bytes_of(memory: str) -> int:
 
 ADDRESS = re.compile(r"https?://|www\.|[^/\s]+\.(?:[a-z]{2,}[:/]|(?:com|net|org)\Z)", re.IGNORECASE)
 """Beginning of an address that was typed in place of a command. `crawl.toml` does not match."""
-NUMBER = re.compile(r"Invalid value for '(.+)': Input should be a valid (integer|number)")
+NUMBER = re.compile(r"Invalid value for '(.+)': .* is not a valid (integer|float)")
 """The parser's message about a text in place of a number."""
 
 CHOICE = re.compile(r"Invalid value for '([^']+)': .*?'([^']*)' is not one of (.+)")
