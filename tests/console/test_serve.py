@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -16,8 +17,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from gossamer.console.access import FILE
+from gossamer.console.fleet import CrawlSummary, Fleet
 from gossamer.console.folder import OWN, Folder
-from gossamer.model.verbs import VERBS
+from gossamer.console.service import Service
+from gossamer.model.verbs import VERBS, MissingError
 from gossamer.world.process import DirectoryLock
 from tests.console.conftest import QUICK, SMALL, Caller, Commands, until
 
@@ -375,17 +378,63 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_crawls_in_folders_of_other_names_are_not_silently_left_out(tmp_path: Path) -> None:
+def test_crawls_in_folders_of_other_names_are_listed_or_named(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
-    others = ["-first", "a" * 65, "my crawl", "R\u00e4der", "x<y"]
-    for name in ("crawl", "crawl-10", *others, ".hidden"):
+    listed = ["-first", "a" * 65, "crawl", "crawl-10", "my crawl", "R\u00e4der", "x<y", "\U0001f578"]
+    others = ["two\nlines", "a\u202eb", "\u5c71" * 81, os.fsdecode(b"R\xe4der")]
+    for name in (*listed, *others, ".hidden"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "crawl.toml").touch()
     folder.config_file("crawl").touch()  # Named as the file that marks a crawl's directory.
     (tmp_path / "photos").mkdir()
-    assert folder.names() == ["crawl", "crawl-10"]
-    assert folder.unlisted(folder.names()) == sorted(others)
+    assert folder.names() == sorted(listed)
+    assert {folder.directory(name) for name in listed} == {tmp_path / name for name in listed}
+    assert set(folder.unlisted(folder.names())) == {*others[:3], "R\ufffdder"}
+    for name in ("", ".", "..", ".hidden", "crawl/../crawl", "photos", *others):
+        with pytest.raises(MissingError):
+            folder.directory(name)
     folder.close()
+
+
+class SlowFleet(Fleet):
+    """Reads the crawl `slow` once its gate is open, and cannot read the crawl `broken`."""
+
+    gate: asyncio.Event
+
+    async def summary(self, name: str) -> CrawlSummary:
+        if name == "slow":
+            await self.gate.wait()
+        if name == "broken":
+            raise PermissionError(13, "Permission denied", name)
+        return await super().summary(name)
+
+
+def test_a_list_waits_for_no_crawl_and_no_broken_one_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gossamer.console.fleet.LIST_S_MAX", 0.2)
+
+    async def list_them() -> list[dict[str, str]]:
+        folder = Folder(tmp_path)
+        for name in ("broken", "quick", "slow"):
+            folder.config_file(name).touch()
+        states = []
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group, Service(4, 1.0) as service:
+            fleet = SlowFleet(folder, 4, lambda _: None, group, service)
+            fleet.gate = asyncio.Event()
+            while not states or "reading" in states[-1].values():
+                states.append({one.name: one.state for one in (await fleet.summaries()).crawls})
+                if states[-1]["quick"] == "created":
+                    fleet.gate.set()
+            folder.config_file("quick").unlink()
+            states.append({one.name: one.state for one in (await fleet.summaries()).crawls})
+            fleet.leave()
+        folder.close()
+        return states
+
+    states = asyncio.run(list_them())
+    assert {"broken": "failed", "quick": "created", "slow": "reading"} in states
+    assert states[-2:] == [
+        {"broken": "failed", "quick": "created", "slow": "created"}, {"broken": "failed", "slow": "created"},
+    ]  # fmt: skip
 
 
 def test_a_pid_that_was_given_to_another_is_not_taken_for_a_crawl(tmp_path: Path) -> None:

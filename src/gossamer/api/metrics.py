@@ -63,7 +63,7 @@ def metrics_of(status: Mapping[str, object]) -> bytes:
 def fleet_metrics(states: Iterable[str], running: int, crawls_max: int) -> bytes:
     """Return how many crawls of a server are in which state, in Prometheus' text format."""
     found = Counter(states)
-    counts = {state: found[state] for state in ("created", *STATES)}
+    counts = {state: found[state] for state in ("created", "reading", *STATES)}
     return _text(
         (
             InfoMetricFamily(PREFIX + "build", "The program", {"version": __version__}),

@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -49,7 +49,10 @@ READING_S_MAX = 5.0
 """Readers of a stopped crawl hold its directory for a moment, too."""
 STATUS_S_MAX = 5.0
 UNANSWERED = f"its status could not be read within {STATUS_S_MAX:g} s"
-ASKED_AT_ONCE_MAX = 8
+READ_AT_ONCE_MAX = 2
+"""Stores of stopped crawls that a list opens at once: the server answers others meanwhile."""
+LIST_S_MAX = 1.0
+"""Longest wait for the status of all crawls of a list: each that does not run takes a look into its store."""
 SCHEDULE_LOOK_S = 5.0
 """Interval of checks for crawls that are due."""
 NAME_CHARACTERS_MAX = 48
@@ -99,7 +102,9 @@ class CrawlSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One crawl of the folder."""
 
     name: str
-    state: Annotated[str, Meta(description="created, starting, running, paused, stopping, finished, stopped, failed.")]
+    state: Annotated[
+        str, Meta(description="created, reading, starting, running, paused, stopping, finished, stopped, failed.")
+    ]
     runs: Annotated[bool, Meta(description="It is to run: a restarted server resumes it.")]
     begun: Annotated[bool, Meta(description="It was started before: resume continues it, else start begins it.")] = True
     pages: int = 0
@@ -146,7 +151,7 @@ class _StoppedCrawl(Directory):
 class _Entry:
     """State of a crawl in the server's memory."""
 
-    def __init__(self, crawl: ConsoleCrawl, wish: CrawlWish) -> None:
+    def __init__(self, name: str, crawl: ConsoleCrawl, wish: CrawlWish) -> None:
         self.crawl = crawl
         self.wish = wish
         """As it is on disk, or is about to be."""
@@ -157,6 +162,12 @@ class _Entry:
         """Set when a process was started since the last request."""
         self.deaths = 0
         self.problem = ""
+        self.asking: asyncio.Task[dict[str, object]] | None = None
+        """Asks for its status."""
+        self.reading: asyncio.Task[None] | None = None
+        """Reads `summary` for a list."""
+        self.summary: CrawlSummary | None = CrawlSummary(name=name, state="reading", runs=wish.runs)
+        """As it was last; None once it is removed."""
 
     @property
     def is_attended(self) -> bool:
@@ -181,6 +192,7 @@ class Fleet:
         self._entries: dict[str, _Entry] = {}
         self._is_ending = False
         self._scheduling: asyncio.Task[None] | None = None
+        self._some = asyncio.Semaphore(READ_AT_ONCE_MAX)
 
     def crawl(self, name: str) -> ConsoleCrawl:
         """Return a crawl. Raises MissingError: there is none of this name."""
@@ -281,10 +293,12 @@ class Fleet:
         status: Mapping[str, Any] = {}
         with suppress(TimeoutError):
             async with asyncio.timeout(STATUS_S_MAX):
-                answer = await entry.crawl.desk.ask({"verb": "status"})
+                if entry.asking is None or entry.asking.done():
+                    entry.asking = asyncio.create_task(entry.crawl.desk.ask({"verb": "status"}))
+                answer = await asyncio.shield(entry.asking)  # It goes on for who asks next.
                 status = answer.get("result") or {"state": "failed", "waiting_for": str(answer.get("error", ""))}  # type: ignore[assignment]
         if not status:
-            status = {"state": "running" if self.runs(name) else "stopped"}
+            status = {"state": "running" if entry.is_attended else "reading"}
             problem = UNANSWERED
         state = str(status.get("state", "running"))
         seeds = status.get("seeds") or {}
@@ -303,27 +317,25 @@ class Fleet:
         )  # fmt: skip
 
     async def summaries(self) -> CrawlSummaries:
-        """Return all crawls."""
-        some = asyncio.Semaphore(ASKED_AT_ONCE_MAX)
-
-        async def summary(name: str) -> CrawlSummary | None:
-            async with some:
-                try:
-                    return await self.summary(name)
-                except MissingError:  # It has just been removed.
-                    return None
-
+        """Return all crawls. What takes longer than `LIST_S_MAX` is read on for the next list."""
         names = await asyncio.to_thread(self.folder.names)
         unlisted = tuple(await asyncio.to_thread(self.folder.unlisted, names))
-        async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(summary(name)) for name in names]
-        crawls = tuple(one for task in asked if (one := task.result()) is not None)
+        listed: list[_Entry] = []
+        for name in names:
+            with suppress(MissingError):  # It has just been removed.
+                entry = self._entry(name)
+                listed.append(entry)
+                if entry.reading is None or entry.reading.done():
+                    entry.reading = self._group.create_task(self._read_summary(name, entry))
+        if reading := [entry.reading for entry in listed if entry.reading is not None]:
+            await asyncio.wait(reading, timeout=LIST_S_MAX)
         now = datetime.now().astimezone()
-        name = now.tzname()
-        zone = "UTC" if name == "UTC" else f"{name}, UTC{now.isoformat()[-len('+00:00') :]}"
+        name_of_zone = now.tzname()
+        zone = "UTC" if name_of_zone == "UTC" else f"{name_of_zone}, UTC{now.isoformat()[-len('+00:00') :]}"
         return CrawlSummaries(
-            crawls=crawls, running=self._running(), crawls_max=self._crawls_max, zone=zone, unlisted=unlisted
-        )
+            crawls=tuple(entry.summary for entry in listed if entry.summary is not None),
+            running=self._running(), crawls_max=self._crawls_max, zone=zone, unlisted=unlisted,
+        )  # fmt: skip
 
     async def compare(self, name: str, asked: ComparisonOf) -> Comparison:
         """Compare a crawl with an earlier one. Raises as `Reads.read`, and MissingError: there is no such crawl."""
@@ -334,7 +346,7 @@ class Fleet:
 
     async def end(self, hurried: asyncio.Event) -> None:
         """End all crawls with everything saved; the next server of the folder resumes them."""
-        self._end_schedules()
+        self._end_looks()
         attended = {name: entry for name, entry in self._entries.items() if entry.is_attended}
         for entry in attended.values():
             self._signal(entry)
@@ -354,7 +366,7 @@ class Fleet:
 
     def leave(self) -> None:
         """Stop supervising the crawls. They continue; the next server finds them."""
-        self._end_schedules()
+        self._end_looks()
         for entry in self._entries.values():
             if entry.attending is not None:
                 entry.attending.cancel()
@@ -366,14 +378,26 @@ class Fleet:
         entry = self._entries.get(name)
         if entry is None:
             entry = self._entries[name] = _Entry(
-                ConsoleCrawl(_StoppedCrawl(self, name), self._service), self.folder.wish(name)
+                name, ConsoleCrawl(_StoppedCrawl(self, name), self._service), self.folder.wish(name)
             )
         return entry
 
-    def _end_schedules(self) -> None:
+    async def _read_summary(self, name: str, entry: _Entry) -> None:
+        try:
+            # What runs answers at once, and does not wait behind what does not.
+            async with nullcontext() if entry.is_attended else self._some:
+                entry.summary = await self.summary(name)
+        except MissingError:
+            entry.summary = None
+        except Exception as error:  # noqa: BLE001 - one crawl that cannot be read is not the end of the others
+            problem = f"{type(error).__name__}: {error}"
+            entry.summary = CrawlSummary(name=name, state="failed", runs=entry.wish.runs, problem=problem)
+
+    def _end_looks(self) -> None:
         self._is_ending = True
-        if self._scheduling is not None:
-            self._scheduling.cancel()
+        for look in (self._scheduling, *(entry.reading for entry in self._entries.values())):
+            if look is not None:
+                look.cancel()
 
     async def _keep_schedules(self) -> None:
         """Start what is due. A schedule that fell due while no server ran, once or more often, is started once."""

@@ -24,6 +24,9 @@ OWN = ".gossamer"
 """Folder of the server's own files; no crawl can have this name."""
 KEYS = {flag.option: flag.key for flag in FLAGS}
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""Names of crawls that are made here: any shell and any file system takes them."""
+NAME_BYTES_MAX = 240
+"""Bytes of the name of a folder that is listed: files about it have longer names."""
 CRAWLS_MAX = 1_000
 Content = Mapping[str, Mapping[str, Any] | str]
 """Content of a configuration file: sections, and the text before them."""
@@ -74,15 +77,15 @@ class Folder:
     def names(self) -> list[str]:
         """Return the names of all crawls, begun or not."""
         made = {entry.stem for entry in self.own.glob("*.toml")}
-        return sorted(name for name in begun_in(self.path) | made if NAME.fullmatch(name))[:CRAWLS_MAX]
+        return sorted(filter(is_listed, begun_in(self.path) | made))[:CRAWLS_MAX]
 
     def unlisted(self, names: Iterable[str]) -> list[str]:
-        """Return the folders with crawls that are not among the `names`: of other letters, or too many."""
-        return sorted(begun_in(self.path).difference(names))
+        """Return the folders with crawls that are not among the `names`: not to be shown, or too many."""
+        return sorted(os.fsencode(one).decode(errors="replace") for one in begun_in(self.path).difference(names))
 
     def directory(self, name: str) -> Path:
         """Return a crawl's directory. Raises MissingError: there is none of this name."""
-        if NAME.fullmatch(name) and (self.is_begun(name) or self.config_file(name).exists()):
+        if is_listed(name) and (self.is_begun(name) or self.config_file(name).exists()):
             return self.path / name
         raise MissingError(f"no crawl is called {name!r}")
 
@@ -152,6 +155,12 @@ class Folder:
         except OSError:
             return ""
         return lines[-1].removeprefix("gossamer: ") if lines else ""
+
+
+def is_listed(name: str) -> bool:
+    """Return whether a folder of this name is listed: it can be shown, and no address leads elsewhere by it."""
+    is_shown = name.isprintable() and bool(name)  # What is not UTF-8 is not printable.
+    return is_shown and name[0] != "." and "/" not in name and len(name.encode()) <= NAME_BYTES_MAX
 
 
 def begun_in(path: Path) -> set[str]:

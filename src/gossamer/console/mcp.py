@@ -39,7 +39,7 @@ from gossamer.config.toml import effective_toml
 from gossamer.console.access import Access, Guard
 from gossamer.console.directory import CrawlHandle, Directory
 from gossamer.console.fleet import Fleet, New
-from gossamer.console.folder import NAME, begun_in
+from gossamer.console.folder import begun_in, is_listed
 from gossamer.console.service import Service
 from gossamer.console.views import Query, Views
 from gossamer.model.errors import ConfigError, CrawlFailedError
@@ -145,7 +145,7 @@ class Crawls:
             return self._fleet.folder.names()
         if not self._is_folder:
             return [self._path.resolve().name]
-        return sorted(filter(NAME.fullmatch, begun_in(self._path)))
+        return sorted(filter(is_listed, begun_in(self._path)))
 
     def one(self, name: str) -> CrawlHandle:
         """Return a crawl by its name, or the only one. Raises MissingError."""

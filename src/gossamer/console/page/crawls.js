@@ -6,7 +6,7 @@ import { count, counted, decimal, harmless } from "./words.js";
 import { ask, hasToken, whenTokenComes } from "./wire.js";
 
 const LOOK_MS = 2_000;
-const WITHOUT_REASON = { created: "not started yet", stopped: "ended unexpectedly; everything up to its last commit is saved" };
+const WITHOUT_REASON = { created: "not started yet", reading: "reading its figures", stopped: "ended unexpectedly; everything up to its last commit is saved" };
 // The actions in each state, with the text of the button.
 const VERBS = {
   created: [["start", "Start"]], running: [["pause", "Pause"], ["stop", "Stop"]], paused: [["unpause", "Resume"], ["stop", "Stop"]],
@@ -16,7 +16,7 @@ const VERBS = {
 const FIELDS = new Set(["seeds.urls", "operator.contact", "limits.max_pages", "scope.scope", "scope.depth_max", "politeness.delay_s_min",
   "output.directory", "console.port"]);
 const inOrder = new Intl.Collator("en", { numeric: true }).compare;
-let keys = {}, dialogOf = null, opener = "";
+let keys = {}, dialogOf = null, opener = "", last = null;
 
 async function look() {
   try {
@@ -38,25 +38,28 @@ function show(answer) {
   say(by("counts"), `${counted(answer.crawls.length, "crawl")}, ${count(answer.running)} running. At most ${count(answer.crawls_max)} run at once.`);
   say(by("unlisted"), unlisted(answer.unlisted ?? []));
   say(by("zone"), harmless(answer.zone));
-  answer.crawls.sort((one, other) => other.runs - one.runs || inOrder(one.name, other.name));
+  last = answer;
+  const key = by("sort").value;
+  const differ = (one, other) => (key === "state" ? inOrder(one.state, other.state) : key === "name" ? 0 : other[key] - one[key]);
+  answer.crawls.sort((one, other) => differ(one, other) || inOrder(one.name, other.name));
   const rows = answer.crawls.map((crawl) => {
     const isOver = crawl.state === "finished" || crawl.state === "stopped";
     const says = crawl.problem || (isOver ? crawl.ended : !(crawl.pages_s > 0) && crawl.waiting_for && `waiting for ${crawl.waiting_for}`) || WITHOUT_REASON[crawl.state] || "";
     return make("tr", {},
       make("th", { scope: "row" }, make("a", { href: `crawls/${encodeURIComponent(crawl.name)}/` }, harmless(crawl.name))),
       text(make("span", { class: `badge ${/^[a-z]+$/.test(crawl.state) ? crawl.state : ""}` }, harmless(crawl.state))),
-      cell(count(crawl.pages)), cell(decimal(crawl.pages_s)), cell(count(crawl.queued)),
+      ...[count(crawl.pages), decimal(crawl.pages_s), count(crawl.queued)].map((figure) => cell(crawl.state === "reading" ? "" : figure)),
       cell(make("span", {}, ...prose(says), ...planned(crawl, says)), crawl.problem ? "text bad-text" : "text"), cell(buttons(crawl)));
   });
   fill(by("crawls"), ["<crawl", "<state", "pages", "pages/s", "queued", "<details", "!actions"], rows, "None so far.");
   compare.crawls(answer.crawls.filter((crawl) => crawl.begun).map((crawl) => crawl.name));
 }
 
-// Folders with crawls whose names no address of this server can have, or beyond the number that it lists.
+// Folders with crawls whose names cannot be shown, or beyond the number that the server lists.
 function unlisted(names) {
   if (!names.length) return "";
   const more = names.length > 5 ? ` and ${count(names.length - 5)} more` : "";
-  return `Not listed: ${names.slice(0, 5).map((name) => `“${harmless(name)}”`).join(", ")}${more}. Rename them with letters from a to z, digits, “.”, “_” and “-”, at most 64; a server lists 1,000 crawls.`;
+  return `Not listed: ${names.slice(0, 5).map((name) => `“${harmless(name)}”`).join(", ")}${more}. A name needs characters that can be shown, at most 240 bytes in UTF-8; a server lists 1,000 crawls.`;
 }
 
 // When a crawl runs again, and what became of the last time.
@@ -191,6 +194,7 @@ inDialog("continuing", ({ pages }, crawl) => {
 by("add-key").addEventListener("change", chosen);
 by("add").addEventListener("click", add);
 by("more-settings").addEventListener("toggle", settings, { once: true });
+by("sort").addEventListener("change", () => last && show(last));
 whenTokenComes(allow);
 compare.begin();
 allow();
