@@ -58,6 +58,13 @@ def test_hosts_and_last_attempts_are_reported(tmp_path: Path) -> None:
     assert found.errors[1]["error"] == "no byte for 30 s"
 
 
+def test_the_reason_of_a_host_is_that_of_most_of_its_failures(tmp_path: Path) -> None:
+    statuses = [404, 404, 404, 403, 403, 500]
+    rows = [page(n, outcome="http_error", status=status, error=f"HTTP {status}") for n, status in enumerate(statuses)]
+    [host] = past(crawled(tmp_path, rows)).hosts["failing"]  # type: ignore[attr-defined]
+    assert (host["failures"], host["reason"], host["limit"]) == (6, "HTTP 404", "")
+
+
 def test_what_strangers_wrote_is_bounded(tmp_path: Path) -> None:
     found = past(crawled(tmp_path, [page(1, title="t" * 9_000), page(2, outcome="timeout", error="e" * 9_000)]))
     assert len(str(found.pages[0]["title"])) == 300

@@ -26,13 +26,18 @@ _STEPS = """
     FROM epochs WHERE epoch(committed_at) < {before} GROUP BY 1, 2 ORDER BY 1, 2"""
 _SLOWEST = """
     SELECT host, attempts, mean_s FROM hosts WHERE fetches >= 3 ORDER BY mean_s DESC, host LIMIT {limit}"""
+# The reason is that of most failures; equal statuses have texts that differ.
 _FAILING = """
-    SELECT host::VARCHAR, count(*) AS n, count(*) FILTER (outcome = 'host_closed') AS closed,
-        arg_max(CASE WHEN error <> '' THEN error ELSE outcome::VARCHAR END, fetched_at)
-    FROM pages
-    WHERE outcome IN ('dns_error', 'connect_error', 'tls_error', 'timeout', 'protocol_error', 'host_closed',
-        'robots_unreachable', 'http_error', 'too_large', 'challenged', 'process_crashed')
-    GROUP BY 1 ORDER BY n DESC, 1 LIMIT {limit}"""
+    SELECT host::VARCHAR, sum(n)::BIGINT AS n, sum(n) FILTER (outcome = 'host_closed') AS closed,
+        max({{'n': n, 'last': last, 'reason': reason}}).reason
+    FROM (
+        SELECT host, outcome, count(*) AS n, max(fetched_at) AS last,
+            arg_max(CASE WHEN error <> '' THEN error ELSE outcome::VARCHAR END, fetched_at) AS reason
+        FROM pages
+        WHERE outcome IN ('dns_error', 'connect_error', 'tls_error', 'timeout', 'protocol_error', 'host_closed',
+            'robots_unreachable', 'http_error', 'too_large', 'challenged', 'process_crashed')
+        GROUP BY host, outcome, status
+    ) GROUP BY 1 ORDER BY n DESC, 1 LIMIT {limit}"""
 _LAST = """
     SELECT epoch(fetched_at), url, outcome::VARCHAR, status, coalesce(media_type::VARCHAR, ''), body_bytes, fetch_s,
         depth, attempt, coalesce(title, ''), coalesce(error, '')
