@@ -148,8 +148,15 @@ def test_a_crawl_that_is_refused_when_it_runs_leaves_nothing(names: list[str], t
         assert not (tmp_path / "deep").exists()
 
 
+class Typed:
+    """An address as yarl, httpx and furl have it: an object whose text is the address."""
+
+    def __str__(self) -> str:
+        return HERE
+
+
 def test_any_number_of_seeds_of_any_kind_of_list_will_do(tmp_path: Path) -> None:
-    for number, seeds in enumerate([[HERE], (HERE,), {HERE}, iter([HERE]), HERE]):
+    for number, seeds in enumerate([[HERE], (HERE,), {HERE}, iter([HERE]), HERE, Typed(), [Typed()]]):
         crawler = Crawler(seeds, output=tmp_path / str(number), allow_private=True)
         assert crawler.config.seeds.urls == (HERE,)
     with pytest.raises(ConfigError, match="callback is 5: give a function"):

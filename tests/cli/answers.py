@@ -1246,4 +1246,29 @@ ANSWERS = [
     ),
     (["config", "check", "json.toml"], "json.toml is not TOML, as configurations are; gossamer init writes an example"),
     (["config", "check", "marked.toml"], "marked.toml line 2: no key limits.max_page; did you mean limits.max_pages?"),
+    (
+        ["crawl", "feed://example.org/rss"],
+        "the seed 'feed://example.org/rss' has the scheme 'feed'; did you mean https://example.org/rss ?",
+    ),
+    (
+        ["crawl", SEED, "--unix-socket", "/run/x"],
+        (
+            "no option --unix-socket for gossamer crawl; a crawl connects to hosts by their addresses, not by files: "
+            "serve on 127.0.0.1, and use --allow-private; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        ["check", SEED, "--scheme", "https"],
+        (
+            "no option --scheme for gossamer check; --set 'scope.schemes=[\"https\"]' visits this scheme alone; "
+            "gossamer check --help lists them"
+        ),
+    ),
+    (
+        ["add", SEED],
+        (
+            "no command 'add'; gossamer seed DIR URL adds an address to a running crawl; gossamer archive URL packs a "
+            "site; gossamer --help lists them"
+        ),
+    ),
 ]

@@ -62,9 +62,12 @@ def seeds_of(given: object, name: str = "seeds", example: str = "https://example
     """
     if isinstance(given, str | os.PathLike):
         return (os.fspath(given),)
+    if str(given).startswith(("http://", "https://")):
+        return (str(given),)
     if not isinstance(given, Iterable) or isinstance(given, bytes | bytearray | Mapping):
         raise ConfigError(f'{name} is {_shorten(given)}: give an address, or a list of them: ["{example}"]')
-    found = tuple(given)
+    # Objects of yarl, httpx or furl are texts of addresses; any other text that an object has is none.
+    found = tuple(str(one) if str(one).startswith(("http://", "https://")) else one for one in given)
     for seed in found:
         if not isinstance(seed, str | os.PathLike):
             raise ConfigError(f'{name} holds {_shorten(seed)}: each is a text, such as str(url) or "{example}"')

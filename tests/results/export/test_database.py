@@ -6,6 +6,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import duckdb
@@ -15,6 +16,7 @@ from gossamer.results.export.database import read_notes
 from gossamer.results.export.export import Exported
 from gossamer.stages.archive.schema import ITEM_PLACES, LINKS, PAGES, TABLES
 from gossamer.stages.process.audit import Audit
+from gossamer.stages.process.choice import MODULES
 from gossamer.stages.process.metadata import Metadata
 from tests.results.export.test_views import as_text, latest, rows
 
@@ -69,6 +71,13 @@ def test_views_answer_what_is_asked_most(crawled: Path, exporting: Exporting, tm
         (row["from_url"], row["to_url"]) for row in links if row["to_key"] in bad
     )
     assert dict(ask("SELECT key, links FROM inlinks")) == Counter(row["to_key"] for row in links)
+
+
+def test_each_column_of_a_module_has_a_comment() -> None:
+    notes = read_notes()
+    modules = [resolve_name(place) for place in MODULES.values()]
+    missing = [name for one in modules for name in getattr(one, "columns", {}) if not notes.comment("pages", name)]
+    assert not missing
 
 
 def test_tables_and_columns_have_their_comments(crawled: Path, exporting: Exporting, tmp_path: Path) -> None:

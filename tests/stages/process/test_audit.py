@@ -52,6 +52,20 @@ def test_a_fragment_alone_is_of_the_base() -> None:
     assert [row["to_url"] for row in rows] == ["https://example.org/b/"]
 
 
+def test_images_beside_a_shared_link_are_requested() -> None:
+    """html-proofer's `check_opengraph` looks for them: https://github.com/gjtorikian/html-proofer#open-graph"""
+    body = (
+        '<meta property="og:image" content="/a.png"><meta property="OG:image " content="/a.png"><base href="/b/">'
+        '<meta name="twitter:image" content="c.png"><meta property="og:image:width" content="9">'
+        '<meta property="og:image" content=""><meta property="og:image" content="http://[">'
+    )
+    links = found(body).links
+    assert [(one.url, one.link_type) for one in links] == [
+        ("https://example.org/a.png", "embed"), ("https://example.org/b/c.png", "embed"),
+    ]  # fmt: skip
+    assert len(found("".join(f'<meta property="og:image" content="/{n}.png">' for n in range(99))).links) == 50
+
+
 def test_places_are_ids_of_all_elements_and_names_of_anchors() -> None:
     body = '<p id="A">x<a name="b c">y</a><p id=""><img name=no><template><p id=no></template><svg id=s></svg>'
     assert column("ids", body) == ["A", "s", "b c"]

@@ -16,8 +16,6 @@ from gossamer.stages.process.audit import NO_PLACE
 
 Severity = Literal["error", "warning", "notice", ""]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "notice")
-NOT_CHECKED = "not_checked"
-"""No fault: the link may be sound."""
 CLICKS_MAX = 4
 """Clicks from the start within which every page should be."""
 

@@ -7,6 +7,7 @@ from urllib.parse import unquote
 import msgspec
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from gossamer.model.links import Found
 from gossamer.model.pages import Findings, Page
 from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.stages.process.links import Base, base_href, collapse_spaces, link_values, utf8_again
@@ -29,6 +30,7 @@ _IMAGE = "".join(("img", *(f":not([{one}])" for one in (
 ))))  # fmt: skip
 """Images that need a text and have none; those that count visits are one pixel high."""
 _ROBOTS = 'meta[name="robots" i], meta[name="googlebot" i]'
+_PREVIEWS = ("og:image", "og:image:url", "og:image:secure_url", "twitter:image", "twitter:image:src")
 _MISSPELT = re.compile(r"(?!https?:)h*+t++p++s*+:/", re.IGNORECASE).match
 _LOADED = (
     ("script[src], iframe[src], img[src], audio[src], video[src], source[src], embed[src], track[src]", "src"),
@@ -67,6 +69,7 @@ class Audit(TypedModule):
         base = Base(page.url, base_href(document.markup.elements), document.charset)
         columns = findings.columns
         self._read_links(document, base, findings)
+        self._add_previews(document, base, findings)
         if len(document.utf8()) <= COUNTED_BYTES_MAX:
             columns["words"] = len(document.text().split())
         tree = document.tree
@@ -96,6 +99,17 @@ class Audit(TypedModule):
                 {"to_url": url, "fragment": fragment, "name": unquote(fragment, errors="replace")}
                 for url, fragment in wanted
             ]
+
+    def _add_previews(self, document: HtmlDocument, base: Base, findings: Findings) -> None:
+        """Add the images that other sites show beside a link to the page: a reader finds them broken there."""
+        shown: dict[str, None] = {}
+        for tag, found in document.markup.elements:
+            if tag == "meta" and (found.get("property") or found.get("name") or "").strip().lower() in _PREVIEWS:
+                content = found.get("content") or ""
+                url = base.join(content) if content and len(shown) < LISTED_MAX else None
+                if url is not None and len(url) <= self._options.url_bytes_max:
+                    shown[url] = None
+        findings.links.extend(Found(url, "embed") for url in shown)
 
     def _read_tree(self, tree: LexborHTMLParser, page: Page, found: dict[str, object]) -> None:
         bytes_max = self._options.title_bytes_max
@@ -132,9 +146,7 @@ def _alternates(page: Page, tree: LexborHTMLParser | None, base: Base) -> Iterat
 
 def _robots(page: Page, tree: LexborHTMLParser | None) -> Iterator[str]:
     values = [value for name, value in page.headers if name.lower() == "x-robots-tag" and ":" not in value]
-    values += [
-        _value(one, "content") for one in (tree.css('meta[name="robots" i], meta[name="googlebot" i]') if tree else ())
-    ]
+    values += [_value(one, "content") for one in (tree.css(_ROBOTS) if tree else ())]
     for part in ",".join(values).lower().split(",")[:LISTED_MAX]:
         if word := part.strip()[:100]:
             yield word

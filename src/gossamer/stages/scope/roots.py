@@ -100,6 +100,8 @@ def _hint(scheme: str, rest: str, schemes: Sequence[str]) -> str:
     others = f"those visited are {', '.join(schemes)} (scope.schemes)"
     if within := _WITHIN(rest):
         return f"; did you mean {within[0]} ?"
+    if scheme in ("feed", "webcal", "itpc", "pcast"):  # Of readers of feeds, in place of the address's own.
+        return f"; did you mean https:{rest} ?"
     return nearest(scheme.replace("xx", "tt"), schemes, others, lambda one: f"{one}:{rest} ")
 
 
