@@ -12,11 +12,12 @@ from gossamer.model.outcomes import SUCCEEDED, WITH_CONTENT
 from gossamer.model.words import iso_time
 from gossamer.results.export.bodies import RecordPlace
 from gossamer.results.export.changes import database_of, pages_in
-from gossamer.results.export.source import queries, quote
+from gossamer.results.export.source import quote
 from gossamer.results.export.work import ExportPiece
+from gossamer.results.report.tables import queries
 from gossamer.stages.archive.schema import ITEM, ITEM_PLACES, ITEMS
 
-_SQL = queries("browse.sql")
+_SQL = queries(__package__, "browse.sql")
 
 PERIODS_MAX = 48
 COMPARISON_BYTES_MAX = 320_000_000

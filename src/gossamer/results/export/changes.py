@@ -12,15 +12,16 @@ from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
 from gossamer.model.words import iso_time
 from gossamer.results.export.bodies import Decode, record_of
-from gossamer.results.export.source import open_database, queries, require_sound
+from gossamer.results.export.source import open_database, require_sound
 from gossamer.results.export.work import ExportPiece
+from gossamer.results.report.tables import queries
 from gossamer.stages.archive.members import HEAD_BYTES_MAX
 from gossamer.stages.archive.packages import LINK_SUFFIX, stored_archives
 from gossamer.stages.archive.schema import ITEM_PLACES, PAGES
 from gossamer.stages.archive.segments import missing_warc, warcs_in
 from gossamer.world.inputs import part_of
 
-_SQL = queries("changes.sql")
+_SQL = queries(__package__, "changes.sql")
 
 MEMORY_BYTES = 256_000_000
 ROWS_AT_ONCE = 2_000

@@ -18,11 +18,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from gossamer.model.errors import ConfigError
-from gossamer.results.export.source import RowSource, first_line, literal, open_database, queries, require_sound
+from gossamer.results.export.source import RowSource, first_line, literal, open_database, require_sound
 from gossamer.results.export.work import ExportPiece
+from gossamer.results.report.tables import queries
 from gossamer.world.files import publish
 
-_SQL = queries("copies.sql")
+_SQL = queries(__package__, "copies.sql")
 
 How = Literal["", "exact", "near"]
 BANDS = 16

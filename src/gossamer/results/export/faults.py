@@ -10,8 +10,8 @@ import msgspec
 
 from gossamer.model.outcomes import ANSWERED
 from gossamer.results.export.changes import database_of
-from gossamer.results.export.source import queries
 from gossamer.results.export.work import ExportPiece
+from gossamer.results.report.tables import queries
 from gossamer.stages.process.audit import NO_PLACE
 
 Severity = Literal["error", "warning", "notice", ""]
@@ -59,7 +59,7 @@ def faults_of_site(tables: Mapping[str, Sequence[ExportPiece]], folder: Path) ->
     """
     if not any(piece.rows for piece in tables["pages"]):
         return []
-    questions = dict(queries("faults.sql"))
+    questions = dict(queries(__package__, "faults.sql"))
     with database_of([piece for pieces in tables.values() for piece in pieces], folder) as database:
         _open_tables(database, tables)
         database.execute(questions.pop("tables"))

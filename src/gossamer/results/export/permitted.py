@@ -26,14 +26,14 @@ from gossamer.results.export.source import (
     literal,
     open_database,
     pieces_of,
-    queries,
     require_sound,
 )
 from gossamer.results.export.work import ExportInputs, ExportPiece
+from gossamer.results.report.tables import queries
 from gossamer.stages.archive.members import members_of
 from gossamer.stages.archive.unpack import MARK
 
-_SQL = queries("permitted.sql")
+_SQL = queries(__package__, "permitted.sql")
 
 FOLDER = "permitted"
 LIST = "permitted.jsonl"

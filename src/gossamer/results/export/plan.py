@@ -15,11 +15,12 @@ import pyarrow.parquet as pq
 from gossamer.model.errors import ConfigError
 from gossamer.model.pages import RENDERINGS
 from gossamer.results.export.bodies import FRONT, ArchivedPage, MarkdownPage, RecordPlace, front_of
-from gossamer.results.export.source import RowSource, first_line, literal, open_database, queries, require_sound
+from gossamer.results.export.source import RowSource, first_line, literal, open_database, require_sound
 from gossamer.results.export.work import ExportPiece, Share
+from gossamer.results.report.tables import queries
 from gossamer.world.files import publish
 
-_SQL = queries("plan.sql")
+_SQL = queries(__package__, "plan.sql")
 
 ROW_GROUP_ROWS = 20_000
 ROW_GROUP_BYTES = 16_000_000

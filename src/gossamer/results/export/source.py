@@ -1,9 +1,7 @@
 """Source: the rows of a table as one stream from any files, and the database that reads them in bounded memory."""
 
-import pkgutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +18,6 @@ BATCH_ROWS = 8_192
 READ_BYTES = 1 << 20
 """Bytes of each column's compressed data that are read at once."""
 _CONDITION_BYTES_MAX = 64_000_000
-
-
-@cache
-def queries(name: str) -> Mapping[str, str]:
-    """Return the queries of a file beside this module, by the name on the line above each, as `-- name`."""
-    text = (pkgutil.get_data("gossamer.results.export", name) or b"").decode()
-    sections = (section.partition("\n") for section in text.split("\n\n-- ")[1:])
-    return {found: query.rstrip() for found, _, query in sections}
 
 
 def open_database(

@@ -8,7 +8,7 @@ from typing import Any
 
 from gossamer.model.status import RECENT_CHARACTERS_MAX
 from gossamer.results.report.figures import Past
-from gossamer.results.report.tables import ReportTables, open_tables
+from gossamer.results.report.tables import ReportTables, open_tables, queries
 
 POINTS_MAX = 600
 HOSTS_MAX = 10
@@ -18,30 +18,7 @@ FIRST_COMMIT_S = 1.0
 MEMORY_BYTES_MAX = 256_000_000
 
 _WELL = "('fetched', 'not_modified', 'redirected')"
-_SPAN = "SELECT min(epoch(committed_at)), max(epoch(committed_at)) FROM epochs WHERE epoch(committed_at) < {before}"
-# Sums are those of a shard's whole crawl: the last in each step says where it stood.
-_STEPS = """
-    SELECT floor((epoch(committed_at) - {begun}) / {step})::BIGINT AS step, shard, max(epoch(committed_at)), max(pages),
-        max(attempts), max(wire_bytes), arg_max({queued}, committed_at)
-    FROM epochs WHERE epoch(committed_at) < {before} GROUP BY 1, 2 ORDER BY 1, 2"""
-_SLOWEST = """
-    SELECT host, attempts, mean_s FROM hosts WHERE fetches >= 3 ORDER BY mean_s DESC, host LIMIT {limit}"""
-# The reason is that of most failures; equal statuses have texts that differ.
-_FAILING = """
-    SELECT host::VARCHAR, sum(n)::BIGINT AS n, sum(n) FILTER (outcome = 'host_closed') AS closed,
-        max({{'n': n, 'last': last, 'reason': reason}}).reason
-    FROM (
-        SELECT host, outcome, count(*) AS n, max(fetched_at) AS last,
-            arg_max(CASE WHEN error <> '' THEN error ELSE outcome::VARCHAR END, fetched_at) AS reason
-        FROM pages
-        WHERE outcome IN ('dns_error', 'connect_error', 'tls_error', 'timeout', 'protocol_error', 'host_closed',
-            'robots_unreachable', 'http_error', 'too_large', 'challenged', 'process_crashed')
-        GROUP BY host, outcome, status
-    ) GROUP BY 1 ORDER BY n DESC, 1 LIMIT {limit}"""
-_LAST = """
-    SELECT epoch(fetched_at), url, outcome::VARCHAR, status, coalesce(media_type::VARCHAR, ''), body_bytes, fetch_s,
-        depth, attempt, coalesce(title, ''), coalesce(error, '')
-    FROM pages WHERE outcome {which} {well} ORDER BY fetched_at DESC, url LIMIT {limit}"""
+_SQL = queries(__package__, "past.sql")
 
 
 def past(directory: Path) -> Past:
@@ -51,9 +28,9 @@ def past(directory: Path) -> Past:
             return Past([], _hosts([], []), [], [])
         return Past(
             _course(tables, float("inf")),
-            _hosts(tables.all(_SLOWEST, limit=HOSTS_MAX), tables.all(_FAILING, limit=HOSTS_MAX)),
-            _summaries(tables.all(_LAST, which="IN", well=_WELL, limit=ATTEMPTS_MAX)),
-            _summaries(tables.all(_LAST, which="NOT IN", well=_WELL, limit=ATTEMPTS_MAX)),
+            _hosts(tables.all(_SQL["slowest"], limit=HOSTS_MAX), tables.all(_SQL["failing"], limit=HOSTS_MAX)),
+            _summaries(tables.all(_SQL["last"], which="IN", well=_WELL, limit=ATTEMPTS_MAX)),
+            _summaries(tables.all(_SQL["last"], which="NOT IN", well=_WELL, limit=ATTEMPTS_MAX)),
         )
 
 
@@ -67,7 +44,7 @@ def _course(tables: ReportTables, before: float) -> list[list[float | int | None
     if not tables.has_epochs:
         return []
     until = "'infinity'::DOUBLE" if before == float("inf") else repr(before)
-    begun, ended = tables.one(_SPAN, before=until)
+    begun, ended = tables.one(_SQL["span"], before=until)
     if begun is None:
         return []
     step_s = max((ended - begun) / POINTS_MAX, 1e-3)
@@ -76,7 +53,7 @@ def _course(tables: ReportTables, before: float) -> list[list[float | int | None
     points: dict[int, list[float | int | None]] = {}
     queued_column = "queued" if tables.counts else "NULL::BIGINT"  # Older versions did not write it.
     for step, shard, at, pages, attempts, wire_bytes, queued in tables.all(
-        _STEPS, begun=repr(begun), step=repr(step_s), before=until, queued=queued_column
+        _SQL["steps"], begun=repr(begun), step=repr(step_s), before=until, queued=queued_column
     ):
         standing[shard] = pages, attempts, wire_bytes
         queues[shard] = queued or 0

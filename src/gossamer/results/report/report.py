@@ -10,7 +10,15 @@ import msgspec
 
 from gossamer.model.product import FORGOTTEN
 from gossamer.results.report import figures, sections
-from gossamer.results.report.tables import NEAR, RENDER_REASON, RENDERED, TEXT_METHOD, ReportTables, open_tables
+from gossamer.results.report.tables import (
+    NEAR,
+    RENDER_REASON,
+    RENDERED,
+    TEXT_METHOD,
+    ReportTables,
+    open_tables,
+    queries,
+)
 
 MEMORY_BYTES_MAX = 512_000_000
 COUNTS_MAX = 10_000
@@ -20,53 +28,13 @@ SLOWEST_MAX = 10
 COPIES_MAX = 10
 NOTHING = figures.Report()
 
-_LAST_OUTCOMES = "SELECT key, arg_max(outcome::VARCHAR, epoch(fetched_at) + attempt * 1e-6) FROM pages GROUP BY key"
-_TOTALS = f"""
-    SELECT count(*) AS attempts, count(*) FILTER (outcome = 'fetched') AS fetched,
-        count(*) FILTER (attempt > 1) AS repeated, count(*) FILTER (attempt <= 1) AS visits,
-        count(*) FILTER (outcome = 'fetched' AND duplicate_of <> '') AS duplicates,
-        coalesce(sum(body_bytes) FILTER (outcome = 'fetched' AND duplicate_of <> ''), 0)::BIGINT AS duplicate_bytes,
-        count(*) FILTER ({NEAR} <> '') AS near_duplicates,
-        count(*) FILTER (outcome = 'trapped') AS trapped, count(*) FILTER (truncated <> '') AS truncated,
-        count(*) FILTER (outcome = 'fetched' AND truncated <> '') AS pages_truncated,
-        coalesce(avg(body_bytes) FILTER (outcome = 'fetched'), 0) AS body_bytes_mean,
-        coalesce(sum(wire_bytes), 0)::BIGINT AS wire_bytes, coalesce(sum(body_bytes), 0)::BIGINT AS body_bytes,
-        coalesce(sum(warc_length), 0)::BIGINT AS warc_bytes,
-        min(began_s) AS begun_at, max(ended_s) AS ended_at
-    FROM pages"""  # noqa: S608
-_LINKS = """
-    SELECT count(*), count(*) FILTER (split_part(from_url, '/', 1) = split_part(to_url, '/', 1)
-        AND split_part(from_url, '/', 3) = split_part(to_url, '/', 3)) FROM links"""
-_SITES = "SELECT count(DISTINCT site) FROM hosts WHERE {slice}"
-# By the key's hash, for its eight bytes are all that a group holds of it.
-_URLS = """
-    SELECT last, count(*), count(*) FILTER (succeeded), count(*) FILTER (visits > 1) FROM (
-        SELECT arg_max(outcome::VARCHAR, began_s + attempt * 1e-6) AS last,
-            bool_or(outcome IN ('fetched', 'not_modified')) AS succeeded, count(*) FILTER (attempt <= 1) AS visits
-        FROM pages WHERE {slice} GROUP BY hash(key))
-    GROUP BY 1"""
-_FETCH_TIMES = """
-    SELECT avg(fetch_s), approx_quantile(fetch_s, 0.5), approx_quantile(fetch_s, 0.9), approx_quantile(fetch_s, 0.99),
-        max(fetch_s)
-    FROM pages WHERE fetch_s > 0"""
-_OF_PAGES = "SELECT {name}, count(*) AS n FROM pages WHERE {where} GROUP BY 1 ORDER BY {order}"
-_LINK_TYPES = "SELECT link_type::VARCHAR AS name, count(*) AS n FROM links GROUP BY 1 ORDER BY n DESC, 1"
-_PER_HOST = """
-    SELECT host, attempts, fetched, bytes, mean_s FROM hosts WHERE {where} ORDER BY {order}, host LIMIT {limit}"""
-_COPIED = """
-    SELECT duplicate_of, count(*) AS n, coalesce(sum(body_bytes), 0)::BIGINT
-    FROM pages WHERE {slice} AND outcome = 'fetched' AND duplicate_of <> ''
-    GROUP BY 1 ORDER BY n DESC, 1 LIMIT {limit}"""
+_SQL = queries(__package__, "report.sql")
 EXAMPLES_MAX = 3
 ATTEMPTS_MAX = 12
 """Attempts of an error from which examples of distinct URLs are taken."""
 # Numbers differ from page to page where the kind of error does not.
 _KIND = """CASE WHEN outcome = 'http_error' THEN coalesce(status::VARCHAR, '')
         ELSE regexp_replace(error, '[0-9]+', '#', 'g') END"""
-_TROUBLES = """
-    SELECT outcome::VARCHAR, {kind} AS kind, count(*) AS n, min(url), arg_min(error, url), min(url, {few})
-    FROM pages WHERE outcome NOT IN ('fetched', 'not_modified', 'redirected') AND {slice}
-    GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT {limit}"""
 
 
 def summary(
@@ -113,18 +81,18 @@ def _incomplete(attempts: int, counted: int | None, unread: str, *, forgotten: b
 
 
 def _query(tables: ReportTables, rejected: Mapping[str, int], known: figures.Report) -> figures.Report:
-    totals = tables.row(_TOTALS)
+    totals = tables.row(_SQL["totals"].format(near=NEAR))
     attempts = totals["attempts"]
     fetched = totals["fetched"]
     begun_at = totals["begun_at"]
     pages_truncated = totals.pop("pages_truncated")
-    links, local_links = tables.one(_LINKS) if tables.has_links else (0, 0)
+    links, local_links = tables.one(_SQL["links"]) if tables.has_links else (0, 0)
     duration_s = totals["ended_at"] - begun_at if begun_at is not None else 0.0
     lasted_s = known.crawling_s or duration_s
 
     of_pages = partial(_of_pages, tables)
     of_fetched = partial(_of_fetched, tables, fetched)
-    urls = tables.query_slices(_URLS, "key")
+    urls = tables.query_slices(_SQL["urls"], "key")
     dns, caches, link_checks = sections.dns_and_caches(tables)
     uses, statements = sections.uses(tables)
     return msgspec.structs.replace(
@@ -135,14 +103,14 @@ def _query(tables: ReportTables, rejected: Mapping[str, int], known: figures.Rep
         urls_revisited=sum(row[3] for row in urls),
         hosts=tables.one("SELECT count(*) FROM hosts")[0],
         hosts_answered=tables.one("SELECT count(*) FROM hosts WHERE answers > 0")[0],
-        sites=sum(count for (count,) in tables.query_slices(_SITES, "site")),
+        sites=sum(count for (count,) in tables.query_slices(_SQL["sites"], "site")),
         links=links,
         truncated_share=pages_truncated / fetched if fetched else 0.0,
         local_links_share=local_links / links if links else 0.0,
         duration_s=duration_s,
         pages_per_s=fetched / lasted_s if lasted_s > 0 else 0.0,
         course=sections.course(tables, begun_at, duration_s) if begun_at is not None else figures.TimelineFigures(),
-        fetch_s=figures.FetchTimes(*(value or 0.0 for value in tables.one(_FETCH_TIMES))),
+        fetch_s=figures.FetchTimes(*(value or 0.0 for value in tables.one(_SQL["fetch_times"]))),
         outcomes=of_pages("outcome::VARCHAR", attempts),
         url_outcomes=_url_outcomes(urls),
         statuses=of_pages("status::VARCHAR", attempts, "status IS NOT NULL"),
@@ -151,7 +119,7 @@ def _query(tables: ReportTables, rejected: Mapping[str, int], known: figures.Rep
         rendered=of_fetched(RENDERED),
         render_reasons=of_fetched(RENDER_REASON),
         depths=of_pages("depth::VARCHAR", attempts, order="any_value(depth)"),
-        link_types=_counts(tables.all(_LINK_TYPES), links) if tables.has_links else (),
+        link_types=_counts(tables.all(_SQL["link_types"]), links) if tables.has_links else (),
         rejected=_counts(sorted(rejected.items(), key=lambda item: -item[1]), sum(rejected.values())),
         document_sizes=sections.buckets(tables, "SELECT body_bytes AS size FROM pages WHERE outcome = 'fetched'"),
         hosts_by_pages=sections.buckets(tables, "SELECT fetched AS size FROM hosts"),
@@ -174,7 +142,7 @@ def _query(tables: ReportTables, rejected: Mapping[str, int], known: figures.Rep
 def _of_pages(
     tables: ReportTables, name: str, whole: int, where: str = "true", order: str = "n DESC, 1"
 ) -> tuple[figures.Count, ...]:
-    return _counts(tables.all(_OF_PAGES, name=name, where=where, order=order), whole)
+    return _counts(tables.all(_SQL["of_pages"], name=name, where=where, order=order), whole)
 
 
 def _of_fetched(tables: ReportTables, fetched: int, column: str) -> tuple[figures.Count, ...]:
@@ -195,16 +163,18 @@ def _url_outcomes(urls: list[tuple[Any, ...]]) -> tuple[figures.Count, ...]:
 
 
 def _hosts(tables: ReportTables, where: str, order: str, limit: int) -> tuple[figures.HostFigures, ...]:
-    return tuple(figures.HostFigures(*row) for row in tables.all(_PER_HOST, where=where, order=order, limit=limit))
+    return tuple(
+        figures.HostFigures(*row) for row in tables.all(_SQL["per_host"], where=where, order=order, limit=limit)
+    )
 
 
 def _copies(tables: ReportTables) -> tuple[figures.CopyFigures, ...]:
-    rows = tables.query_slices(_COPIED, "duplicate_of", limit=COPIES_MAX)
+    rows = tables.query_slices(_SQL["copied"], "duplicate_of", limit=COPIES_MAX)
     return tuple(figures.CopyFigures(*row) for row in sorted(rows, key=lambda row: (-row[1], row[0]))[:COPIES_MAX])
 
 
 def _troubles(tables: ReportTables) -> tuple[figures.Trouble, ...]:
-    rows = tables.query_slices(_TROUBLES, _KIND, kind=_KIND, limit=LINES_MAX, few=ATTEMPTS_MAX)
+    rows = tables.query_slices(_SQL["troubles"], _KIND, kind=_KIND, limit=LINES_MAX, few=ATTEMPTS_MAX)
     most = sorted(rows, key=lambda row: (-row[2], *row[:2]))[:LINES_MAX]
     return tuple(
         figures.Trouble(outcome, kind, count, url, error, tuple(dict.fromkeys(urls))[1:EXAMPLES_MAX])
@@ -217,4 +187,4 @@ def outcomes(directory: Path) -> dict[str, str]:
     with open_tables(directory, MEMORY_BYTES_MAX) as tables:
         if tables is None:
             return {}
-        return dict(tables.all(_LAST_OUTCOMES))
+        return dict(tables.all(_SQL["last_outcomes"]))

@@ -5,101 +5,43 @@ from typing import Any
 from gossamer.model.counters import CACHES, Counters
 from gossamer.model.usage import ALLOWED, PURPOSES, REFUSED, UNKNOWN
 from gossamer.results.report import figures
-from gossamer.results.report.tables import STATEMENTS, USES, ReportTables
+from gossamer.results.report.tables import STATEMENTS, USES, ReportTables, queries
 
 STEPS_MAX = 120
 SILENCES_MAX = 10
 SILENCE_S_MIN = 5.0
 _LENGTHS_S = (0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400, 604_800)
-_STEPS = """
-    SELECT floor((ended_s - {begun}) / {step})::BIGINT AS step, count(*), count(*) FILTER (outcome = 'fetched'),
-        coalesce(sum(wire_bytes), 0)::BIGINT
-    FROM pages GROUP BY 1 ORDER BY 1"""
-# By whole seconds first: as many groups as the crawl has seconds, for any number of pages.
-_SILENCES = """
-    WITH seconds AS (
-        SELECT floor(ended_s - {begun})::BIGINT AS second, min(ended_s) AS first_s, max(ended_s) AS last_s
-        FROM pages GROUP BY 1),
-    gaps AS (SELECT lag(last_s) OVER (ORDER BY second) AS since, first_s FROM seconds)
-    SELECT since - {begun}, first_s - since AS lasted, sum(first_s - since) OVER ()
-    FROM gaps WHERE first_s - since >= {least} ORDER BY lasted DESC LIMIT {limit}"""
-_COMMIT_STEPS = """
-    SELECT floor((epoch(committed_at) - {begun}) / {step})::BIGINT AS step, max(took_s) FROM epochs GROUP BY 1"""
-_QUEUES = """
-    SELECT floor((epoch(committed_at) - {begun}) / {step})::BIGINT AS step, shard,
-        coalesce(arg_max(queued, committed_at), 0)
-    FROM epochs GROUP BY 1, 2 ORDER BY 1"""
-_COMMITS = """
-    SELECT count(*), avg(took_s), approx_quantile(took_s, 0.99), max(took_s), max(cut_s) FROM epochs
-    HAVING count(*) > 0"""
+_SQL = queries(__package__, "sections.sql")
 DOMAINS_MAX = 10_000
-_BUCKETS = """
-    SELECT CASE WHEN size > 0 THEN (1::BIGINT << floor(log2(size))::INTEGER) ELSE 0 END AS least, count(*),
-        sum(size)::BIGINT
-    FROM ({sizes}) GROUP BY 1 ORDER BY 1"""
-_DOMAINS = r"""
-    SELECT CASE WHEN host LIKE '[%' OR regexp_full_match(host, '[0-9.]+') THEN '(address)'
-        ELSE regexp_extract(host, '[^.]+$') END AS name, count(*), sum(fetched)::BIGINT AS pages
-    FROM hosts GROUP BY 1 ORDER BY pages DESC, 2 DESC, 1 LIMIT {limit}"""
-_REFUSED = """
-    SELECT count(*) FILTER (outcome = 'robots_denied'), count(DISTINCT host) FILTER (outcome = 'robots_denied'),
-        count(*) FILTER (outcome = 'robots_unreachable'), count(*) FILTER (outcome = 'excluded'),
-        count(*) FILTER (status IN (429, 503))
-    FROM pages"""
-# Requests alone: a denial by robots.txt or a failed lookup sends none.
-_GAPS = """
-    WITH turns AS (
-        SELECT began_s - lag(ended_s) OVER (PARTITION BY {who} ORDER BY began_s) AS gap_s
-        FROM pages WHERE fetch_s > 0 AND ip <> '' AND {slice})
-    SELECT CASE WHEN gap_s > 0 THEN floor({steps} * log2(gap_s))::INTEGER END AS step, count(*), sum(gap_s), min(gap_s),
-        count(*) FILTER (gap_s < 0)
-    FROM turns WHERE gap_s IS NOT NULL GROUP BY 1"""
-# Where two instants are equal, the request that ends comes first.
-_AT_ONCE = """
-    WITH changes AS (
-        SELECT {who} AS who, unnest([began_s, ended_s]) AS instant_s, unnest([1, -1]) AS change
-        FROM pages WHERE fetch_s > 0 AND ip <> '' AND {slice})
-    SELECT max(at_once) FROM (SELECT sum(change) OVER (PARTITION BY who ORDER BY instant_s, change
-        ROWS UNBOUNDED PRECEDING)::BIGINT AS at_once FROM changes)"""
 _STEPS_AN_OCTAVE = 8
 _ANSWERS = (ALLOWED, REFUSED, UNKNOWN)
-_STATED = "SELECT count(*) FROM pages WHERE outcome IN ('fetched', 'usage_withheld')"
-_USES = "SELECT {sums} FROM pages WHERE outcome IN ('fetched', 'usage_withheld')"
-# The text of each line before its first colon: source and kind. Groups: the kinds, of which there are few.
-_STATEMENTS = r"""
-    SELECT kind, count(*) FROM (
-        SELECT unnest(list_distinct(string_split(
-            regexp_replace({column}::VARCHAR, ': [^\n]*', '', 'g'), chr(10)))) AS kind
-        FROM pages WHERE outcome IN ('fetched', 'usage_withheld') AND {column} <> '')
-    GROUP BY 1 ORDER BY 2 DESC, 1"""
 _NAMES = Counters.__struct_fields__
-_SUMS = "SELECT {sums} FROM epochs"
-_FETCHED_S = "SELECT coalesce(sum(fetch_s), 0) FROM pages"
 
 
 def course(tables: ReportTables, begun: float, duration_s: float) -> figures.TimelineFigures:
     """Return how the crawl went: at most 120 steps of a round length."""
     step_s = step_length_s(duration_s)
     rows: dict[int, tuple[int, int, int]] = {
-        int(row[0]): row[1:] for row in tables.all(_STEPS, begun=repr(begun), step=step_s)
+        int(row[0]): row[1:] for row in tables.all(_SQL["steps"], begun=repr(begun), step=step_s)
     }
     longest_s: dict[int, float] = {}
     if tables.has_epochs:
-        longest_s = dict(tables.all(_COMMIT_STEPS, begun=repr(begun), step=step_s))
+        longest_s = dict(tables.all(_SQL["commit_steps"], begun=repr(begun), step=step_s))
     numbers = range(min(rows, default=0), max(rows) + 1)
     queues = _queues(tables, begun, step_s, numbers)
     steps = tuple(
         figures.TimelineStep(number * step_s, *rows.get(number, (0, 0, 0)), longest_s.get(number, 0.0), queued)
         for number, queued in zip(numbers, queues, strict=True)
     )
-    silences = tables.all(_SILENCES, begun=repr(begun), least=SILENCE_S_MIN, limit=SILENCES_MAX)
+    silences = tables.all(_SQL["silences"], begun=repr(begun), least=SILENCE_S_MIN, limit=SILENCES_MAX)
+    commits = tables.all(_SQL["commits"]) if tables.has_epochs else []
     return figures.TimelineFigures(
         step_s,
         steps,
         tuple(figures.Silence(at_s, lasted_s) for at_s, lasted_s, _ in silences),
         silences[0][2] if silences else 0.0,
         SILENCE_S_MIN,
-        figures.Commits(*found[0]) if tables.has_epochs and (found := tables.all(_COMMITS)) else figures.Commits(),
+        figures.Commits(*commits[0]) if commits else figures.Commits(),
     )
 
 
@@ -108,7 +50,7 @@ def _queues(tables: ReportTables, begun: float, step_s: float, numbers: range) -
     if not tables.counts:
         return [0] * len(numbers)
     queued_at: dict[int, dict[int, int]] = {}
-    for step, shard, queued in tables.all(_QUEUES, begun=repr(begun), step=step_s):
+    for step, shard, queued in tables.all(_SQL["queues"], begun=repr(begun), step=step_s):
         queued_at.setdefault(max(step, numbers.start), {})[shard] = queued
     standing: dict[int, int] = {}
     found = []
@@ -128,13 +70,13 @@ def step_length_s(duration_s: float) -> float:
 
 def domains(tables: ReportTables) -> tuple[figures.Domain, ...]:
     """Return the top-level domains by pages; of more than `DOMAINS_MAX` the first ones."""
-    rows = tables.all(_DOMAINS, limit=DOMAINS_MAX)
+    rows = tables.all(_SQL["domains"], limit=DOMAINS_MAX)
     return tuple(figures.Domain(name or "(none)", hosts, pages) for name, hosts, pages in rows)
 
 
 def buckets(tables: ReportTables, sizes: str) -> tuple[figures.Bucket, ...]:
     """Return how many of the sizes that a query gives are in each bucket."""
-    found = {row[0]: figures.Bucket(*row) for row in tables.all(_BUCKETS, sizes=sizes)}
+    found = {row[0]: figures.Bucket(*row) for row in tables.all(_SQL["buckets"], sizes=sizes)}
     if not found:
         return ()
     first = min(found)
@@ -145,7 +87,7 @@ def buckets(tables: ReportTables, sizes: str) -> tuple[figures.Bucket, ...]:
 
 def politeness(tables: ReportTables) -> figures.PolitenessSummary:
     """Return how polite the crawl was. Sorts all rows by host, and by address (cost: docs/reference/report.md)."""
-    denied, hosts, unreachable, excluded, busy = tables.one(_REFUSED)
+    denied, hosts, unreachable, excluded, busy = tables.one(_SQL["refused"])
     return figures.PolitenessSummary(
         denied, hosts, unreachable, excluded, busy, _gaps(tables, "host"), _gaps(tables, "ip")
     )
@@ -153,19 +95,19 @@ def politeness(tables: ReportTables) -> figures.PolitenessSummary:
 
 def uses(tables: ReportTables) -> tuple[tuple[figures.Uses, ...], tuple[figures.Count, ...]]:
     """Return the answers for each purpose, and how many pages have a statement of each kind."""
-    kinds = tables.all(_STATEMENTS, column=STATEMENTS)
+    kinds = tables.all(_SQL["statements"], column=STATEMENTS)
     if not kinds:
         return (), ()
-    whole = tables.one(_STATED)[0]
+    whole = tables.one(_SQL["stated"])[0]
     sums = ", ".join(f"count(*) FILTER ({USES[one]} = '{answer}')" for one in PURPOSES for answer in _ANSWERS)
-    row = tables.one(_USES, sums=sums)
+    row = tables.one(_SQL["uses"], sums=sums)
     each = (row[at : at + len(_ANSWERS)] for at in range(0, len(row), len(_ANSWERS)))
     found = tuple(figures.Uses(purpose, *counts) for purpose, counts in zip(PURPOSES, each, strict=True))
     return found, tuple(figures.Count(kind, count, count / whole) for kind, count in kinds)
 
 
 def _gaps(tables: ReportTables, who: str) -> figures.Gaps:
-    rows = tables.query_slices(_GAPS, who, who=who, steps=_STEPS_AN_OCTAVE)
+    rows = tables.query_slices(_SQL["gaps"], who, who=who, steps=_STEPS_AN_OCTAVE)
     counted = sum(row[1] for row in rows)
     if not counted:
         return figures.Gaps()
@@ -180,7 +122,7 @@ def _gaps(tables: ReportTables, who: str) -> figures.Gaps:
     overlaps = sum(row[4] for row in rows)
     at_once_max = 1
     if overlaps:  # A polite crawl is spared the sort.
-        at_once_max = max(most or 0 for (most,) in tables.query_slices(_AT_ONCE, who, who=who))
+        at_once_max = max(most or 0 for (most,) in tables.query_slices(_SQL["at_once"], who, who=who))
     return figures.Gaps(counted, min(row[3] for row in rows), median, whole_s / counted, overlaps, at_once_max)
 
 
@@ -197,11 +139,11 @@ def dns_and_caches(tables: ReportTables) -> tuple[figures.Dns, tuple[figures.Cac
     """Return lookups, caches and checks of links, summed over commits; nothing of a version that did not count."""
     if not tables.counts:
         return figures.Dns(), (), ()
-    row = tables.one(_SUMS, sums=", ".join(f"coalesce(sum({name}), 0)" for name in _NAMES))
+    row = tables.one(_SQL["sums"], sums=", ".join(f"coalesce(sum({name}), 0)" for name in _NAMES))
     sums = dict(zip(_NAMES, row, strict=True))
     lookups = int(sums["dns_lookups"])
     lasted_s = float(sums["dns_s"])
-    whole_s = lasted_s + tables.one(_FETCHED_S)[0]
+    whole_s = lasted_s + tables.one(_SQL["fetched_s"])[0]
     dns = figures.Dns(
         lookups, int(sums["dns_failures"]), lasted_s, lasted_s / lookups if lookups else 0.0,
         lasted_s / whole_s if whole_s else 0.0, int(sums["dns_within_10_ms"]), int(sums["dns_within_100_ms"]),

@@ -1,8 +1,10 @@
 """Tables: a crawl's Parquet files as DuckDB views, asked within a bound of memory."""
 
+import pkgutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,14 @@ _HOSTS_OF_SLICE = """
         coalesce(sum(wire_bytes), 0)::BIGINT, count(*) FILTER (fetch_s > 0),
         coalesce(avg(fetch_s) FILTER (fetch_s > 0), 0), count(*) FILTER (status IS NOT NULL OR outcome = 'fetched')
     FROM pages WHERE {slice} GROUP BY host"""
+
+
+@cache
+def queries(package: str, name: str) -> Mapping[str, str]:
+    """Return the queries in a file of a package, by the name on the line above each, as `-- name`."""
+    text = (pkgutil.get_data(package, name) or b"").decode()
+    sections = (section.partition("\n") for section in text.split("\n\n-- ")[1:])
+    return {found: query.rstrip() for found, _, query in sections}
 
 
 class ReportTables:

@@ -16,6 +16,7 @@ from gossamer.model.paths import is_file_name
 from gossamer.model.words import counted
 from gossamer.results.export.bodies import is_zstd
 from gossamer.results.export.source import TableFiles, naming, open_database, read_through
+from gossamer.results.report.tables import queries
 from gossamer.stages.archive.logs import BrokenFrameError, batches
 from gossamer.stages.archive.members import members_of
 from gossamer.stages.archive.seals import faults_of_index, seal_of
@@ -27,20 +28,7 @@ ROWS_A_BATCH = 50_000
 _PLACES = pa.schema(
     [(name, pa.string()) for name in ("file", "url", "what")] + [(name, pa.int64()) for name in ("offset", "length")]
 )
-_UNLIKE = """
-    SELECT one.file, count(*), min(one."offset"), arg_min(one.url, one."offset")
-    FROM ({wanted}) AS one LEFT JOIN records ON records.file = one.file AND records."offset" = one."offset"
-    WHERE one.file IN (SELECT DISTINCT file FROM records)
-        AND (records."offset" IS NULL OR (records.what = '' AND records.length <> one.length))
-    GROUP BY 1 ORDER BY 1"""
-_BROKEN = """
-    SELECT records.file, records."offset", what, max(coalesce(nullif(records.url, ''), one.url, ''))
-    FROM records LEFT JOIN ({known}) AS one ON records.file = one.file AND records."offset" = one."offset"
-    WHERE what <> '' GROUP BY 1, 2, 3 ORDER BY 1, 2"""
-_ROWS = """
-    SELECT warc_file::VARCHAR AS file, warc_offset AS "offset", warc_length AS length, url FROM pages
-    WHERE warc_offset IS NOT NULL"""
-_LINES = 'SELECT file, "offset", length, url FROM lines'
+_SQL = queries(__package__, "files.sql")
 
 
 class FileFault(msgspec.Struct, frozen=True):
@@ -152,17 +140,17 @@ def faults_of_places(index: Path, pages: Sequence[Path], folder: Path) -> Iterat
             database.read_parquet(str(folder / f"{table}.parquet")).create_view(table)
         if pages:
             database.read_parquet([str(path) for path in pages], union_by_name=True).create_view("pages")
-        known = _ROWS if pages else _LINES
+        known = _SQL["rows"] if pages else _SQL["lines"]
         warcs = index.parent / "warc"
-        for name, offset, what, url in database.execute(_BROKEN.format(known=known)).fetchall():
+        for name, offset, what, url in database.execute(_SQL["broken"].format(known=known)).fetchall():
             path = warcs / name
             yield FileFault(
                 path if path.exists() else Path(f"{path}.open"), f"has a damaged record: it {what}", offset, url
             )
         if pages:
-            for name, count, offset, url in database.execute(_UNLIKE.format(wanted=_ROWS)).fetchall():
+            for name, count, offset, url in database.execute(_SQL["unlike"].format(wanted=_SQL["rows"])).fetchall():
                 what = f"lacks {counted(count, 'record')} that rows of `pages` name, the first"
                 yield FileFault(warcs / name, what, offset, url)
-        for name, count, offset, url in database.execute(_UNLIKE.format(wanted=_LINES)).fetchall():
+        for name, count, offset, url in database.execute(_SQL["unlike"].format(wanted=_SQL["lines"])).fetchall():
             what = f"names {counted(count, 'record')} that warc/{name} does not hold, the first"
             yield FileFault(index, what, offset, url)
