@@ -65,6 +65,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Files and exports", "Several formats at once hold what each holds alone, and find each page's content once."
 )
@@ -86,6 +87,7 @@ def test_several_formats_are_what_each_is_alone(
     assert not list(tmp_path.glob("*.part"))
 
 
+@pytest.mark.heavy
 @pytest.mark.promise(
     "Files and exports", "`search` among several formats builds the index of the texts found for them."
 )
@@ -124,6 +126,7 @@ def test_search_among_formats_indexes_what_was_found_for_them(
         export_of(directory, "bulk,search", tmp_path / "none", where="depth = 0")
 
 
+@pytest.mark.heavy
 def test_one_that_was_interrupted_keeps_what_it_found(
     crawled: Path, tmp_path: Path, found: list[str], monkeypatch: pytest.MonkeyPatch, find_here: Callable[[], None]
 ) -> None:

@@ -281,6 +281,7 @@ def test_a_shard_that_cannot_run_goes_on_elsewhere(
 
 
 @pytest.mark.acceptance
+@pytest.mark.long
 def test_a_shard_whose_disk_fails_goes_on_elsewhere(
     disk: Path, fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
