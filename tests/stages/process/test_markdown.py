@@ -62,6 +62,7 @@ def test_text_that_is_not_kept_lies_between_an_id_and_a_heading() -> None:
 WRITTEN = [
     # markup, Markdown
     ("<h1>A<a class=headerlink href=#a>¶</a></h1><h2> B #</h2><h3></h3>", "# A\n\n## B \\#"),
+    ('<h2 id=a>A</h2><a href="#b">B</a>', "## A\n\n[B](https://e.example/d/p.html#b)"),
     ("<p>a <b>b </b>c <em>d</em><i>e</i> <s>f</s>", "a **b** c *de* ~~f~~"),
     ("<p><a href=x>a<br></a><b>b<br></b>c", "[a](https://e.example/d/x)\n**b**\\\nc"),
     ("<h2>*a<br></h2><dl><dt>\\b<br></dl>", "## \\*a\n\n**\\\\b**"),

@@ -27,6 +27,15 @@ _AMP_IMAGE = re.compile(r"<amp-img(?=[\t\n\f\r ])(?![^<>]*+>\s*+<noscript)", re.
 """An image of AMP, unless the same one follows for readers without scripts."""
 _BUTTON = re.compile(r"<button(?<=[\w,;:] <button)(?=[\s>])[^<>]*+>([^<>]++)</button>(?= ?[\w,.;:!?])")
 """A button within a sentence."""
+_PERMALINK = re.compile(
+    r"""<a\s(?=[^<>]*?href=["']?#)[^<>]*+>[¶§\u200b]</a>"""
+    r"""|(?<=</h[1-6]>)(\s*+<a\s(?=[^<>]*?href=["']?#([^<>"'\s]++))[^<>]*+>(?>[^<]*+(?:<(?!/a>)[^<]*+){0,40})</a>)"""
+)
+"""A link to itself that a heading shows as a sign: in it (Docusaurus, VitePress, rustdoc), or behind it (Starlight)."""
+_EDIT_LINK = re.compile(r'<span class="?mw-editsection[" >](?>[^<]*+(?:<(?!/(?:h[1-6]|div)>)[^<]*+){0,20})')
+"""A link of MediaWiki by which editors change a section, the last thing in a heading."""
+HEADING_MAX = 600
+"""Characters of a heading and its tag."""
 _FRAGMENT = '<div class="fragment">'
 _FRAGMENT_END = "</div><!-- fragment -->"
 """Code of Doxygen, in which each line is an element."""
@@ -125,6 +134,10 @@ def _unbroken(markup: str) -> str:
     markup = _INVISIBLE.sub("", markup)
     if "<amp-img" in markup:
         markup = _AMP_IMAGE.sub("<img", markup)
+    if 'href="#' in markup:
+        markup = _PERMALINK.sub(_drop_permalink, markup)
+    if "mw-editsection" in markup:
+        markup = _EDIT_LINK.sub("", markup)
     if "<button" in markup:
         markup = _BUTTON.sub(r"\1", markup)
     if _FRAGMENT_END in markup:
@@ -133,6 +146,13 @@ def _unbroken(markup: str) -> str:
     if "<rt" in markup and "<rp" not in markup:
         markup = _READING.sub(lambda found: f"<rt>({found[1].strip()})" if found[1].strip() else found[0], markup)
     return markup if markup.isascii() else _BETWEEN_WIDE.sub(join_lines, markup)
+
+
+def _drop_permalink(found: re.Match[str]) -> str:
+    """Return what remains: behind a heading, a link that leads elsewhere in the page."""
+    before = found.string[max(0, found.start() - HEADING_MAX) : found.start()]
+    names = (f'id="{found[2]}"', f"id={found[2]}")
+    return found[1] if found[1] and not any(name in before[before.rfind("<h") :] for name in names) else ""
 
 
 def _join_lines_of_code(piece: str) -> str:
