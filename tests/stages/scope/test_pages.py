@@ -126,6 +126,8 @@ def test_links_of_pages_in_other_languages_lead_nowhere() -> None:
         *[("listing_order", f"http://h/pub/?{column}={order}") for column in "NMSD" for order in "AD"],
         ("listing_order", "http://h/?O=D;C=M"),
         ("listing_order", "http://h/pub/?C=N&O=D"),
+        ("listing_order", "http://h/pub/?sort=namedirfirst&order=desc"),
+        ("listing_order", "http://h/pub/?sort=size&order=asc"),
         ("wiki_actions", "http://h/w/index.php?title=Fish&action=edit"),
         ("wiki_actions", "http://h/w/index.php?title=Fish&oldid=12"),
         *[

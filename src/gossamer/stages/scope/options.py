@@ -24,8 +24,10 @@ FOLLOWED = (
 
 USELESS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        # Apache's listings in another order, of versions 2 and 1.3; nginx's fancyindex uses the former with &.
-        "listing_order": r"/\?(?:C=[NMSD][;&]O=[AD]|O=[AD][;&]C=[NMSD]|[NMSD]=[AD])$",
+        # Listings in another order: Apache's 2 and 1.3, nginx's fancyindex; Caddy's by what no shop sorts by.
+        "listing_order": (
+            r"/\?(?:C=[NMSD][;&]O=[AD]|O=[AD][;&]C=[NMSD]|[NMSD]=[AD]|sort=(?:namedirfirst|size)&order=(?:asc|desc))$"
+        ),
         # Sources, histories and forms of a page: MediaWiki, MoinMoin, Trac; DokuWiki, whose forms lock the page.
         "wiki_actions": (
             r"[?&](?:action=(?:edit|history|raw|info|delete|protect|submit|watch|diff|purge|rename|AttachFile)|"
