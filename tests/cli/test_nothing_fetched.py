@@ -42,6 +42,8 @@ class Site(Answering):
             self.answer(200, b"<title>A page</title>")
         elif self.path.startswith("/to/"):
             self.answer(302, b"", ("Location", self.path.removeprefix("/to")))
+        elif self.path == "/shell":
+            self.answer(200, b"<title>App</title><div id=app></div><script src=/404></script>")
         elif self.path in {"/links", "/silent"}:
             head = b"<meta name=robots content='index, nofollow'>" if self.path == "/silent" else b""
             self.answer(200, head + b"<a href=/later>1</a>" + b"".join(b"<a href=/page%d>2</a>" % n for n in range(9)))
@@ -307,6 +309,18 @@ def test_a_crawl_whose_pages_say_nofollow_says_so_and_how_to_follow_them(run: Go
     assert says in out
     crawl(run, *options[1:], "-o", "own", "--no-robots")
     assert json.loads(run("status", "own", "--json")[1])["pages"] == 10
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(("more", "pages"), [(("--set", "scope.embeds=true"), 1), (("--max-depth", "0"), 0)])
+def test_a_crawl_of_a_page_that_scripts_make_advises_to_render(
+    run: Gossamer, site: str, more: tuple[str, ...], pages: int
+) -> None:
+    """React, Vue and Svelte without a server's rendering send such a page; Doxygen's menu is made by a script."""
+    seed = f"http://open.test{site}/shell"
+    options = ("--allow-private", "--hosts", "hosts", "--politeness", "own")
+    says = f"Warning: no links lead on from {seed}; if scripts make them, --render auto finds them."
+    assert run("crawl", seed, *options, *more)[1].count(says) == pages
 
 
 @pytest.mark.heavy

@@ -46,6 +46,7 @@ from gossamer.ports import UrlSeen
 from gossamer.stages.archive.uploads import Uploads
 from gossamer.stages.frontier.budgets import read_round
 from gossamer.stages.frontier.record import QueueCounts
+from gossamer.stages.process.html import HTML_TYPES
 from gossamer.stages.scope.chain import DEPTH, NOFOLLOW
 from gossamer.stages.scope.traps import Traps
 from gossamer.state.epoch import Epochs, load
@@ -267,14 +268,19 @@ def seeds_state(seeds: SeedCounters, why: Callable[[str], dict[str, object]]) ->
 
 
 def _tell_rejected(status: Status, totals: Totals, config: Config) -> None:
-    """Warn if filters rejected all links of a crawl that has ended, or if its patterns to exclude matched none."""
+    """Warn if a crawl that has ended followed no link, because of filters or scripts, or excluded nothing."""
     pages = status.discovered - status.terminal_outcomes.get("redirected", 0)
     if status.ended != "finished" or not totals.seeds.any_fetched or config.cluster.workers > 1:
         return
     if config.scope.exclude and "exclude" not in status.rejected and pages > totals.seeds.count:
         patterns = " or ".join(map(repr, config.scope.exclude[:PATTERNS_SHOWN_MAX]))
         status.warnings.append(f"scope.exclude left nothing out: no link matched {patterns}")
-    if not status.rejected or DEPTH in status.rejected or config.scope.depth_max == 0 or pages > totals.seeds.count:
+    if DEPTH in status.rejected or config.scope.depth_max == 0:
+        return
+    scripted = totals.seeds.scripted
+    if scripted and sum(totals.media_types.get(one, 0) for one in HTML_TYPES) <= totals.seeds.count:
+        status.warnings.append(f"no links lead on from {scripted}; if scripts make them, --render auto finds them")
+    if not status.rejected or pages > totals.seeds.count:
         return
     first = totals.rejected.get
     links = counted(sum(status.rejected.values()), "link")

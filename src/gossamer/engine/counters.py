@@ -51,6 +51,8 @@ class SeedCounters(msgspec.Struct):
     """Pages of other sites to which seeds redirect, and whose links were not followed."""
     elsewhere_first: str = ""
     """A sentence about the first of them."""
+    scripted: str = ""
+    """One of these URLs whose page, which was not rendered, has few links, and scripts that may make more."""
 
 
 class Cost(msgspec.Struct):

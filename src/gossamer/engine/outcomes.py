@@ -14,7 +14,7 @@ from gossamer.engine.links import FoundLinks, PageLinks
 from gossamer.engine.logs import Logs
 from gossamer.engine.ring import Retries
 from gossamer.engine.stages import Recorder, Stages
-from gossamer.model.links import ANNOUNCING, EMBED, OUTLINK, SITEMAP_FILE, Announcement, Found, Link, RevisitPlan, Visit
+from gossamer.model.links import ANNOUNCING, EMBED, OUTLINK, SITEMAP_FILE, Found, Link, RevisitPlan, Visit
 from gossamer.model.modules import INVALID
 from gossamer.model.outcomes import UNCONNECTED
 from gossamer.model.pages import Findings, PageRow, Visited, digest_text
@@ -22,6 +22,7 @@ from gossamer.model.visits import Failure, Reply
 from gossamer.ports import Conclusion, ExaminedPage
 from gossamer.stages.frontier.host import VisitLease
 from gossamer.stages.process.links import redirect_fragment, redirect_target
+from gossamer.stages.process.scripted import ANCHORS_FEW, signal_of
 from gossamer.stages.process.walls import login_of, offer_of
 from gossamer.stages.scope.roots import is_moved
 from gossamer.url.url import Url
@@ -284,7 +285,7 @@ class Outcomes:
             visited.rendered = rendered
             visited.reply = msgspec.structs.replace(reply, page_id=rendered.page_id, resource_type="document")
         seed = self.recorder.seed(visit)
-        links = self._of_seed(visit, seed, found, examined.findings.announcement)
+        links = self._of_seed(visit, seed, found, examined)
         follow = stages.copies.judge(visit, examined.content, links, row)
         if not visit.revisit:  # A revisit is no evidence of a trap.
             stages.trapping.note_page(url, examined.content, row, self._first_address(visit))
@@ -316,7 +317,7 @@ class Outcomes:
             referrer = record.referrer
         return url
 
-    def _of_seed(self, visit: Visit, seed: int, found: FoundLinks, announcement: Announcement | None) -> list[Link]:
+    def _of_seed(self, visit: Visit, seed: int, found: FoundLinks, examined: Examined) -> list[Link]:
         """Return a page's links. A refresh of a seed's page, or of its redirect's target, counts as a redirect."""
         if not seed:
             return found.follow
@@ -324,7 +325,10 @@ class Outcomes:
         url = visit.url
         refresh = self._refresh(visit, found)
         is_within = stages.roots.contains(url)
-        if is_within and announcement is not None:
+        links = len(found.follow)
+        if links < ANCHORS_FEW and not stages.rendering.is_on and signal_of(examined.content.body, links) is not None:
+            self._counters.totals.seeds.scripted = url.text
+        if is_within and examined.findings.announcement is not None:
             root = stages.namer.name(url.origin + "/")
             if root is not None:
                 self.widen(url, root, seed)  # The directory of a sitemap or a feed says nothing about its pages.
