@@ -165,7 +165,7 @@ def bytes_of(memory: str) -> int:
 
 ADDRESS = re.compile(r"https?://|www\.|[^/\s]+\.(?:[a-z]{2,}[:/]|(?:com|net|org)\Z)", re.IGNORECASE)
 """Beginning of an address that was typed in place of a command. `crawl.toml` does not match."""
-NUMBER = re.compile(r"Invalid value for '(.+)': .* is not a valid (integer|float)")
+NUMBER = re.compile(r"Invalid value for '(.+)': .* is not a valid (int|float)")
 """The parser's message about a text in place of a number."""
 
 CHOICE = re.compile(r"Invalid value for '([^']+)': .*?'([^']*)' is not one of (.+)")
@@ -187,7 +187,7 @@ def one_line(error: TyperException, command: str = "gossamer", typed: Sequence[s
         known = list(getattr(getattr(context, "command", None), "commands", {}))
         return _no_command(message.split("'")[1], command, known)
     if mistyped := NUMBER.match(message):
-        return f"{mistyped[1]}: expected {'a whole number' if mistyped[2] == 'integer' else 'a number'}"
+        return f"{mistyped[1]}: expected {'a whole number' if mistyped[2] == 'int' else 'a number'}"
     if chosen := CHOICE.match(message):
         name, word, words = chosen.groups()
         known = words.rstrip(".").replace("'", "").split(", ")
