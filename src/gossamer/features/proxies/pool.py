@@ -21,8 +21,6 @@ SITES_MAX: Final = 100_000
 """Sites whose proxy is remembered."""
 UNANSWERED_MAX: Final = 2
 """Requests for a site that never answered, after which another proxy tries: this one may pass nothing on."""
-GATEWAY_STATUSES: Final = frozenset((502, 504))
-"""Statuses of a proxy that does not reach a site."""
 
 
 class PooledProxy(msgspec.Struct):
@@ -82,7 +80,7 @@ class ProxyPool(VisitMiddleware):
     def received(self, url: Url, reply: Reply, now: float) -> Reply:
         site = url.site, self._label(url.host)
         proxy = self._by_site.get(site)
-        if proxy is not None and reply.status not in GATEWAY_STATUSES:
+        if proxy is not None and reply.status < 500:  # Errors may be the proxy's own: Squid answers 503.
             self._unanswered[site] = -inf
         if proxy is not None and proxy.failures:
             proxy.failures = 0
