@@ -122,6 +122,9 @@ def test_links_that_only_scripts_make_are_followed(
     assert set(rows(tmp_path / "n")) == {"/"}
 
 
+@pytest.mark.promise(
+    "Files and exports", "Markdown, mirrors, search and replay have a rendered page as its scripts made it."
+)
 @pytest.mark.long
 def test_rendered_pages_are_archived_with_what_they_needed(
     command: Crawl, tmp_path: Path, site: Callable[..., Site]
