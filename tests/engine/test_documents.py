@@ -21,7 +21,7 @@ from gossamer.testing import page
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from tests.engine.ring import Ring, url_of
-from tests.engine.test_pipeline import Broken
+from tests.engine.test_pipeline import Broken, moved
 from tests.stages.process.pages import standard_modules
 
 EXAMINE = "examine_in_slices"
@@ -92,6 +92,20 @@ def test_pages_pass_each_step_together_and_not_too_many_of_them(tmp_path: Path) 
         assert steps(calls) == [*first, (EXAMINE, 3), ("add", 3)]
 
 
+def test_results_without_a_document_pass_each_step_together(tmp_path: Path) -> None:
+    with Ring(tmp_path, {host: moved(f"{host}new") for host in HOSTS[:4]}) as ring:
+        calls: list[str] = []
+        ring.joined(
+            archive=Heard(ring.stages.archive, "add", calls), url_seen=Heard(ring.stages.url_seen, "offer", calls)
+        )
+        ring.seed(*HOSTS[:6])
+        calls.clear()
+        ring.run(together(ring))
+        assert steps(calls) == [("add", 6), ("offer", 6), ("add", 4), ("offer", 4)]
+        assert [ring.outcomes[host] for host in HOSTS[:6]] == ["redirected"] * 4 + ["http_error"] * 2
+        assert ring.adds_up()
+
+
 def test_no_page_joins_others_that_took_long(tmp_path: Path) -> None:
     with Ring(tmp_path, {host: page() for host in HOSTS[:8]}) as ring:
         calls: list[str] = []
@@ -122,6 +136,21 @@ def test_an_internal_error_ends_one_of_them(tmp_path: Path, room: str, method: s
         is_recorded = ring.outcomes.get(bad) == "fetched"
         assert ring.counters.totals.unfollowed == int(is_recorded)
         assert bool(ring.counters.totals.warnings()) == is_recorded, "links that are lost are reported elsewhere too"
+        assert ring.frontier.counts.pending == 0
+        assert ring.adds_up()
+
+
+@pytest.mark.parametrize(("room", "method"), [("archive", "add"), ("url_seen", "offer")])
+def test_an_internal_error_ends_one_result_without_a_document(tmp_path: Path, room: str, method: str) -> None:
+    bad = "http://bad.example/bad"
+    with Ring(tmp_path, {bad: moved(f"{bad}2"), HOSTS[1]: moved(f"{HOSTS[1]}new")}) as ring:
+        ring.seed(HOSTS[0], bad, HOSTS[1])
+        ring.joined(**{room: Broken(getattr(ring.stages, room), method, KeyError("ours"))})
+        ring.run(together(ring))
+        assert [ring.outcomes[host] for host in HOSTS[:2]] == ["http_error", "redirected"]
+        assert ring.outcomes[f"{HOSTS[1]}new"] == "http_error"
+        assert {event["url"] for event in ring.log("critical.log")} == {bad}
+        assert ring.counters.totals.unfollowed == int(ring.outcomes.get(bad) == "redirected")
         assert ring.frontier.counts.pending == 0
         assert ring.adds_up()
 

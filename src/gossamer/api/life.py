@@ -139,12 +139,12 @@ class ShardLife:
         is_lone = shard.membership is None
         # Of several shards, the process that runs the whole crawl makes the views. Ours are checked before we go.
         await asyncio.to_thread(outputs.write_index if is_lone else outputs.require_tables)
-        if self._vault is not None and not (is_lone and shard.ring.loop.is_hurried):
+        if self._vault is not None and not (is_lone and shard.ring.loop.stop_order == "now"):
             limit_s = await self._bound(self._vault.finish(shard))
             if limit_s is not None:
                 raise self._vault.unfinished(f"it takes longer than {limit_s:.0f} s; gossamer resume makes it")
         await asyncio.to_thread(outputs.followers.close)
-        if outputs.uploads is not None and not shard.ring.loop.is_hurried:
+        if outputs.uploads is not None and shard.ring.loop.stop_order != "now":
             await self._finish_uploads(outputs.uploads)
             if self._vault is not None:
                 await self._vault.release_warc(shard)
@@ -169,9 +169,9 @@ class ShardLife:
             task = group.create_task(work)
             while not task.done():
                 await asyncio.wait([task], timeout=HURRY_POLL_S)
-                if loop.is_told_to_stop:
+                if loop.stop_order:
                     ends_at = min(ends_at, clock.now() + limit_s)
-                if not task.cancelling() and ((hurries and loop.is_hurried) or clock.now() >= ends_at):
+                if not task.cancelling() and ((hurries and loop.stop_order == "now") or clock.now() >= ends_at):
                     task.cancel()
         return limit_s if task.cancelled() else None
 

@@ -218,7 +218,7 @@ def _pipeline(stages: Stages, setup: Setup, telemetry: Telemetry, epochs: Epochs
     pipeline = Pipeline(stages, retries, config.crawl, setup.clock, telemetry.logs, counters)
     pipeline.judges_again = judges_again(stages.chain, epochs)
     stages.chain.on_rejected = telemetry.logs.on_rejected
-    counters.parse_s = pipeline.documents.spent_s
+    counters.parse_s = lambda: pipeline.documents.turns.spent_s
     return pipeline
 
 

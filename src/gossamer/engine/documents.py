@@ -38,6 +38,8 @@ BEGUN_POLL_S = 0.01
 TOGETHER_MAX = 16
 TOGETHER_S = 0.01
 """Limits of pages that are read together, and of the time for that, in which requests wait."""
+Conclude = Callable[[float], Sequence[Link] | Reply]
+"""Ends a visit at an instant and returns the links to follow."""
 
 
 class FetchedPage(msgspec.Struct, eq=False):
@@ -52,8 +54,6 @@ class FetchedPage(msgspec.Struct, eq=False):
     examined: Examined = msgspec.field(default_factory=dead)
     """Nothing before it is read, and if it cannot be read."""
     is_read: bool = False
-    links: Sequence[Link] = ()
-    """Links to follow, once the page is concluded."""
 
     @property
     def has_many_links(self) -> bool:
@@ -84,6 +84,8 @@ class DocumentReader:
         """The share of the event loop that reading pages and prerequisite fetches may take."""
         self.waiting: list[FetchedPage] = []
         """Pages to read in this iteration of the event loop."""
+        self._unsettled: list[tuple[VisitLease, Conclude]] = []
+        """Visits without a document that end in this iteration of the event loop."""
         self.parked = 0
         """Fetched pages that wait for their turn to be read, at most one of a host."""
         self.is_late: Callable[[], bool] = bool
@@ -95,14 +97,15 @@ class DocumentReader:
         self._line = asyncio.Lock()
         """Held by the first of the pages that wait for their turn."""
 
-    def follow(self, links: Sequence[Link], page: Url, now: float) -> None:
-        """Follow the links of a reply that is no document."""
-        with self.turns.measured():
-            self._discovery.follow(links, page, now)
-
-    def spent_s(self) -> float:
-        """Return the processor time of all pages read so far."""
-        return self.turns.spent_s
+    async def conclude(self, lease: VisitLease, conclude: Conclude) -> None:
+        """End a visit without a document, together with others whose results come in this turn of the event loop."""
+        self._unsettled.append((lease, conclude))
+        await asyncio.sleep(0)
+        some = self._unsettled
+        self._unsettled = []
+        if some and not self.is_late():  # Else others have ended it, or it stays queued, like cancelled visits.
+            with self.turns.measured():
+                self._conclude_together(some)
 
     async def turn(self, url: Url) -> None:
         """Wait for the turn of a page that may take long to read, if other pages took long."""
@@ -211,20 +214,25 @@ class DocumentReader:
                     self._begun.append(page)
             except Exception as error:  # noqa: BLE001 - one page's bad luck must not end the others' crawl
                 self._caught(page.lease, error)
+        read = [page for page in pages if page.is_read and not page.has_many_links]
+        document = self._outcomes.document
+        self._conclude_together([(one.lease, partial(document, one.lease, one.reply, one.examined)) for one in read])
+
+    def _conclude_together(self, some: Sequence[tuple[VisitLease, Conclude]]) -> None:
         now = self._clock.now()
-        concluded = []
-        for page in pages:
-            if page.is_read and not page.has_many_links:
-                try:
-                    page.links = self._outcomes.document(page.lease, page.reply, page.examined, now)
-                    concluded.append(page)
-                except Exception as error:  # noqa: BLE001 - as above
-                    self._caught(page.lease, error)
-        for page in concluded:
+        concluded: list[tuple[VisitLease, Sequence[Link]]] = []
+        for lease, conclude in some:
             try:
-                self._discovery.follow(page.links, page.lease.url, now)
+                links = conclude(now)
+                assert not isinstance(links, Reply), "a document among results that have none"
+                concluded.append((lease, links))
+            except Exception as error:  # noqa: BLE001 - one page's bad luck must not end the others' crawl
+                self._caught(lease, error)
+        for lease, links in concluded:
+            try:
+                self._discovery.follow(links, lease.url, now)
             except Exception as error:  # noqa: BLE001 - as above
-                self._caught(page.lease, error)
+                self._caught(lease, error)
 
     def _examining(self, url: Url, reply: Reply, link_type: str) -> Generator[None, None, Examined]:
         stages = self._stages

@@ -69,7 +69,7 @@ class Outcomes:
         if isinstance(result, Failure):
             self.failure(lease, result, now)
             return []
-        visit = lease.visit
+        visit: Visit = lease.visit
         for settle in self._middlewares.settles:
             conclusion = settle(visit, result, now)
             if conclusion is not None:
@@ -80,9 +80,13 @@ class Outcomes:
         if result.challenged and visit.attempt <= CHALLENGES_MAX:
             self._digest_challenged(lease, result, now)
             return []
-        is_unwanted = self._is_unwanted(visit, result)
-        if not _is_document(result) or (is_unwanted and result.status > MULTIPLE_CHOICES):
-            self._http_error(lease, result, now)
+        is_read = is_document(result)
+        is_unwanted = is_read and self._is_unwanted(visit, result)
+        if not is_read or (is_unwanted and result.status > MULTIPLE_CHOICES):
+            visit = self._visit(lease)
+            row = self._error_row(visit, result)
+            again = self._plan_retry(lease, row.error, now) if result.status in AGAIN else None
+            self._conclude(lease, self._digested(visit, result, row), now, again)
             return []
         if is_unwanted:
             self._conclude_unwanted(lease, result, now)
@@ -113,7 +117,7 @@ class Outcomes:
         """Conclude a visit without a complete reply: plan another, or end the URL. Archive what came, unexamined."""
         visit = self._visit(lease)
         came = failure.came
-        if came is None or self._is_unwanted(visit, came):
+        if came is None or (is_document(came) and self._is_unwanted(visit, came)):
             row = attempt_row(visit, failure.outcome, failure.started_at or now)
             row.ip = failure.ip
             row.fetch_s = failure.fetch_s
@@ -215,13 +219,6 @@ class Outcomes:
         if note:
             stages.pending_scope.widen(target, stages.chain, stages.namer)
         return note
-
-    def _http_error(self, lease: VisitLease, reply: Reply, now: float) -> None:
-        """Conclude an HTTP error: archive the reply, and try again later if the error may be temporary."""
-        visit = self._visit(lease)
-        row = self._error_row(visit, reply)
-        again = self._plan_retry(lease, row.error, now) if reply.status in AGAIN else None
-        self._conclude(lease, self._digested(visit, reply, row), now, again)
 
     def _error_row(self, visit: Visit, reply: Reply) -> PageRow:
         row = self._reply_row(visit, reply, REFUSALS.get(reply.status, "http_error"))
@@ -368,8 +365,8 @@ class Outcomes:
         return links
 
     def _is_unwanted(self, visit: Visit, reply: Reply) -> bool:
-        """Return whether a reply is a document of an unwanted type, or of a page outside the scope."""
-        if not _is_document(reply) or visit.link_type in ANNOUNCING:
+        """Return whether a document is of an unwanted type, or of a page outside the scope."""
+        if visit.link_type in ANNOUNCING:
             return False
         return visit.link_type == OUTLINK or bool(self._stages.chain.reject_reply(reply))
 
@@ -414,7 +411,7 @@ class Outcomes:
         return self._stages.namer.name(text) if text else None
 
 
-def _is_document(reply: Reply) -> bool:
+def is_document(reply: Reply) -> bool:
     """Return whether a reply that is not followed is read: a success, or the content of a redirect. Browsers show it if
     there is no Location; that of a 300 is the list of links to choose from (RFC 9110, section 15.4.1).
     """

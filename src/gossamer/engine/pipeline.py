@@ -11,6 +11,7 @@ of `engine.ring`, up to a request's result, and of `engine.outcomes`, after it. 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -21,7 +22,7 @@ from gossamer.engine.documents import DocumentReader, may_be_slow
 from gossamer.engine.logs import Logs
 from gossamer.engine.middleware import Prerequisites
 from gossamer.engine.options import CrawlOptions
-from gossamer.engine.outcomes import Outcomes
+from gossamer.engine.outcomes import Outcomes, is_document
 from gossamer.engine.ring import Retries, Ring, RingStep
 from gossamer.engine.stages import Stages
 from gossamer.model.errors import is_fatal
@@ -171,6 +172,9 @@ class Pipeline:
         is_slow = isinstance(result, Reply) and may_be_slow(result)
         if is_slow:
             await documents.turn(lease.url)
+        elif isinstance(result, Failure) or not is_document(result):
+            await documents.conclude(lease, partial(self._outcomes.settle, lease, result))
+            return
         if documents.is_late():
             return  # It stays queued, like cancelled visits.
         now = self._clock.now()
@@ -178,7 +182,8 @@ class Pipeline:
         if isinstance(settled, Reply):
             await documents.read(lease, settled, is_slow=is_slow)
         else:
-            documents.follow(settled, lease.url, now)
+            with documents.turns.measured():
+                self.discovery.follow(settled, lease.url, now)
 
     async def _settle_prerequisite(self, prerequisite: Prerequisite, result: Reply | Failure) -> None:
         if isinstance(result, Reply) and may_be_slow(result):

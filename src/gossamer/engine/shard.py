@@ -68,7 +68,8 @@ class CrawlLoop:
         self._commit_now = brakes.commit_now
         self.visits = 0
         """Visits in flight, each of which may become a page."""
-        self._stopping: Literal["", "drain", "now"] = ""
+        self.stop_order: Literal["", "drain", "now"] = ""
+        """How the operator ordered the crawl to stop."""
         self._early: End | Literal[""] = ""
         self._over = False
         self._leave_at = inf
@@ -102,7 +103,7 @@ class CrawlLoop:
 
     def stop(self, *, now: bool = False) -> None:
         """Start no more visits and end; wait for those in flight, or with `now` abandon them."""
-        self._stopping = "now" if now else self._stopping or "drain"
+        self.stop_order = "now" if now else self.stop_order or "drain"
         if self.state == "running":
             self.state = "stopping"
         self.on_stop(self._clock.now())
@@ -157,16 +158,6 @@ class CrawlLoop:
             return self._clock.now() - self.brakes.cut_off_since > patience_s
         return not (self.paused or self.brakes.held) and wake_at - self._clock.now() > patience_s
 
-    @property
-    def is_told_to_stop(self) -> bool:
-        """Whether the operator ordered a stop."""
-        return bool(self._stopping)
-
-    @property
-    def is_hurried(self) -> bool:
-        """Whether the operator ordered an immediate stop."""
-        return self._stopping == "now"
-
     def pause(self) -> None:
         """Start no more visits until `unpause`."""
         self.paused = True
@@ -213,7 +204,7 @@ class CrawlLoop:
         request or a commit. False if more requests could go out; None if something else prevents requests.
         """
         now = self._clock.now()
-        if self.paused or self.brakes.held or self._stopping or self._pages_full:
+        if self.paused or self.brakes.held or self.stop_order or self._pages_full:
             return None
         if not self.may_begin(now):
             return None
@@ -286,7 +277,7 @@ class CrawlLoop:
     async def _run_until_over(self, group: asyncio.TaskGroup) -> End:
         while True:
             self._counters.raise_fatal()
-            if self._stopping or self._counters.failure is not None:
+            if self.stop_order or self._counters.failure is not None:
                 return "stopped"
             if self._early:
                 return self._early
@@ -382,7 +373,7 @@ class CrawlLoop:
             grace_s = min(self._options.stop_s, max(TIME_GRACE_S_MIN, TIME_GRACE_SHARE * limit_s))
             if self.elapsed_s() >= limit_s + grace_s:
                 return True
-        return self._stopping == "now" or (self._leave_at < inf and self._clock.now() >= self._leave_at)
+        return self.stop_order == "now" or (self._leave_at < inf and self._clock.now() >= self._leave_at)
 
     def elapsed_s(self) -> float:
         """Return the seconds of crawling over all runs."""

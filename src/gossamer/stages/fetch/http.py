@@ -74,10 +74,6 @@ class Headers(NamedTuple):
     sent: bytes
     """The lines as bytes, including the empty line at the end."""
 
-    def and_signed(self, signed: Iterable[tuple[str, str]]) -> Headers:
-        """Return these headers with those of a signature, archived as sent: they contain no secret, and expire."""
-        return self.and_lines([f"{name}: {value}".encode("latin-1") for name, value in signed])
-
     def and_lines(self, lines: list[bytes]) -> Headers:
         """Return these headers with further lines, none of them secret or empty."""
         return Headers([*self.lines, *lines], self.sent[:-2] + b"\r\n".join([*lines, b"", b""]))
@@ -269,7 +265,8 @@ class HttpModule:
     ) -> Reply | Failure:
         """Send a request to `at`; `url` is passed to libcurl, and `shown` archived, if they differ."""
         if self._sign is not None:
-            headers = headers.and_signed(self._sign(request.method, request.url.partition(":")[0].lower(), *at))
+            signed = self._sign(request.method, request.url.partition(":")[0].lower(), *at)
+            headers = headers.and_lines([f"{name}: {value}".encode("latin-1") for name, value in signed])
         is_repeat = self._repeats.is_next(request.url)
         if is_repeat or self._repeats.needs_new(at.authority):
             request = replace(request, fresh=True)
