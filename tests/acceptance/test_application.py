@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -60,7 +61,7 @@ def test_a_crawl_of_fossil_ends_soon_with_all_pages(fossil: str, command: Crawl,
     kinds = 'scope.useless_paths=["listing_order", "wiki_actions", "code_histories"]'
     words = ("--allow-private", "--delay", "0", "--exclude", "/help|/sitemap|^https:", "--set", kinds)
     assert command("crawl", f"{fossil}/wcontent", *words, "-o", tmp_path / "crawl").returncode == 0
-    rows = pq.read_table(tmp_path / "crawl" / "pages").to_pylist()  # type: ignore[no-untyped-call]
+    rows: list[dict[str, Any]] = pq.read_table(tmp_path / "crawl" / "pages").to_pylist()
     fetched = {row["url"].removeprefix(fossil) for row in rows if row["outcome"] == "fetched"}
     assert fetched >= {f"/wiki?name=Page+{number}&p" for number in range(PAGES)}
     assert len(rows) < REQUESTS_MAX
