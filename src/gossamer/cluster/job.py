@@ -141,6 +141,7 @@ class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
         return Path(self.directory_on(node)) / f"state/shard-{shard}"
 
 
+@decodable
 class ShardJob(msgspec.Struct, frozen=True, kw_only=True):
     """A shard, for its process, which reads this as a line of JSON from its standard input."""
 

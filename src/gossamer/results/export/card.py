@@ -14,6 +14,7 @@ import duckdb
 import msgspec
 import pyarrow.parquet as pq
 
+from gossamer.model.decodable import decodable
 from gossamer.model.product import PRODUCT, __version__
 from gossamer.model.words import iso_time
 from gossamer.results.export.chunks import TOKENS_MAX
@@ -41,6 +42,7 @@ MEANINGS = msgspec.toml.decode(files(__package__).joinpath("columns.toml").read_
 Counts = dict[str, int]
 
 
+@decodable
 class Facts(msgspec.Struct, frozen=True):
     """Contents of a card that are not in the texts."""
 
