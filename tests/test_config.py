@@ -16,13 +16,13 @@ from gossamer.config import Config, configure, effective_toml, reopen
 from gossamer.config import presets as crawl_presets
 from gossamer.config.flags import BY_NAME, FLAGS, Flag
 from gossamer.config.gather import mistakes
-from gossamer.config.reference import RULES, markdown
 from gossamer.config.sections import key_of, keys, sections
 from gossamer.config.toml import assignments, starter_toml, to_toml
 from gossamer.model.errors import ConfigError
 from gossamer.options import NamedSection, convert, keys_of, rule_type, to_table
 from gossamer.stages.frontier.options import Preset, politeness
 from gossamer.stages.scope.options import Mode
+from tests.reference import PAGE, RULES, markdown
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -384,7 +384,7 @@ def test_the_agent_names_the_contact() -> None:
 
 @pytest.mark.promise("Operation", "Every command, option and key is documented.")
 def test_the_page_about_the_keys_is_up_to_date() -> None:
-    assert (REPOSITORY / "docs/reference/configuration.md").read_text(encoding="utf-8") == markdown(), "run: make docs"
+    assert PAGE.read_text(encoding="utf-8") == markdown(), "run: make docs"
 
 
 @pytest.mark.parametrize(

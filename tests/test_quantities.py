@@ -11,7 +11,7 @@ import pytest
 from gossamer import Crawler
 from gossamer.config import configure
 from gossamer.config.live import change
-from gossamer.config.reference import schema
+from gossamer.config.schema import schema
 from gossamer.model.errors import ConfigError
 from gossamer.quantities import read_quantity
 

@@ -14,7 +14,7 @@ from gossamer.api.engine import EngineCalls
 from gossamer.api.setting import Setting, changes_of, make_refusal
 from gossamer.config.gather import configure
 from gossamer.config.live import change
-from gossamer.config.reference import schema as schema_of_all
+from gossamer.config.schema import schema as schema_of_all
 from gossamer.config.sections import Config, key_of, keys
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import ChangedKey, HostSettings, Set

@@ -21,7 +21,7 @@ UNUSED = {
     "gossamer.api.views",
     "gossamer.assembly.rendering", "gossamer.assembly.sessions", "gossamer.cli.exporting", "gossamer.cli.inspecting",
     "gossamer.cli.live", "gossamer.cli.pages", "gossamer.cluster.coordination", "gossamer.cluster.exchange",
-    "gossamer.config.confinement", "gossamer.config.reference", "gossamer.console", "gossamer.features.identity",
+    "gossamer.config.confinement", "gossamer.config.schema", "gossamer.console", "gossamer.features.identity",
     "gossamer.features.logins.logins", "gossamer.features.logins.sessions", "gossamer.features.render.choice",
     "gossamer.features.render.rendering", "gossamer.features.requests", "gossamer.lab", "gossamer.results.export",
     "gossamer.results.isolated", "gossamer.results.offline.segment", "gossamer.results.report",

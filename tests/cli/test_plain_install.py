@@ -70,7 +70,7 @@ ALONE: dict[str, list[list[str]]] = {
     "init": [["init"]],
     "config check": [["config", "check", "gossamer.toml"]],
     "identity page": [["identity", "page", "-c", "page.toml"], ["identity", "page", "-c", "page.toml", "-o", "p.html"]],
-    "config schema": [["config", "schema"], ["config", "schema", "--markdown"]],
+    "config schema": [["config", "schema"]],
     "simulate": [["simulate", "--pages", "1e5", "--simulated-pages", "2000", "--json"], ["simulate", "--list-presets"]],
 }
 """What is run in this order, on crawls that have ended or on none, and succeeds."""

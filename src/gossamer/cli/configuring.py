@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option, Typer, echo
+from typer import Argument, Typer, echo
 
 from gossamer.cli.arguments import Directory, PresetName
 from gossamer.cli.directory import require_crawl
@@ -13,9 +13,8 @@ from gossamer.config.footprint import ORIGIN
 from gossamer.config.gather import configure, mistakes, reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.presets import ORIGIN as MODE
-from gossamer.config.reference import markdown as page
-from gossamer.config.reference import schema as config_schema
 from gossamer.config.requests import check_requests
+from gossamer.config.schema import schema as config_schema
 from gossamer.config.secret import redact
 from gossamer.config.sections import keys
 from gossamer.config.toml import starter_toml, to_toml
@@ -78,17 +77,9 @@ def show(directory: Directory) -> int:
 
 
 @config_commands.command("schema")
-def schema(
-    *,
-    markdown: Annotated[
-        bool, Option("--markdown", help="Print the reference page docs/reference/configuration.md.")
-    ] = False,
-) -> int:
+def schema() -> int:
     """Print the JSON schema of the configuration."""
-    if markdown:
-        echo(page(), nl=False)
-    else:
-        echo(json.dumps(config_schema(), indent=2))
+    echo(json.dumps(config_schema(), indent=2))
     return 0
 
 
