@@ -3,7 +3,7 @@
 Takes    finished tables and WARC files
 Gives    Parquet, JSON lines, CSV, Markdown, corpora with their data cards, CDXJ, WACZ, page files
 Keeps    a folder beside the target while it is being made
-Imports  archive, assembly, config, fetch, model, options, plugins, ports, process, seen, state, world
+Imports  archive, assembly, config, fetch, model, options, plugins, ports, process, report, seen, state, world
 Touches  disk
 Never    changes a file of the crawl
 """
