@@ -288,7 +288,9 @@ def test_why_answers(crawl: Served, web: Endless, opened: Opened) -> None:
 @pytest.mark.promise("Console", "A change made in the dashboard takes effect at the servers.")
 def test_pausing_ends_requests_until_it_is_resumed(crawl: Served, web: Endless, opened: Opened) -> None:
     page = opened(crawl.address)
+    moves(page)  # A browser may drop keys that come while a page is built.
     page.focus("#pause")
+    expect(page.locator("#pause")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("#said")).to_contain_text("Paused")
     expect(page.locator("#state")).to_have_text("paused")

@@ -232,7 +232,7 @@ def test_a_crawl_of_one_shard_is_a_stateful_set() -> None:
         assert f"create secret generic {reference['secretRef']['name']} " in guide
     assert serve["readinessProbe"]["tcpSocket"]["port"] == serve["ports"][0]["containerPort"]
     options = parse(crawl["args"])
-    assert (options["or_resume"], options["serve"], options["sets"]) == (True, "8817", ["console.address=0.0.0.0"])
+    assert (options["or_resume"], options["serve"], options["sets"]) == (True, "8817", ("console.address=0.0.0.0",))
     assert str(parse(serve["args"])["directory"]) == "/srv/gossamer/crawl"
 
 

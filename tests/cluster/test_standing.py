@@ -85,7 +85,7 @@ def test_no_seed_was_fetched_where_none_was_by_any_shard() -> None:
     found = whole([shard(1, seeds=none), shard(2, seeds=none)])["seeds"]
     assert found == {"count": 2, "any_fetched": False, "not_fetched": [one, one]}
     some = {"count": 1, "any_fetched": True, "not_fetched": []}
-    assert whole([shard(1, seeds=none), shard(2, seeds=some)])["seeds"] == {**some, "count": 2}
+    assert whole([shard(1, seeds=none), shard(2, seeds=some)])["seeds"] == {**some, "count": 2, "not_fetched": [one]}
 
 
 def test_figures_stay_while_shards_start_again_but_not_their_machines() -> None:

@@ -313,7 +313,7 @@ def test_a_scope_that_grows_says_how_to_fetch_what_was_left_out(
     )
     for depth, grows in [("9", True), ("none", True), ("1", False), ("0", False)]:
         check_request(CrawlRequest("resume", {}, (f"scope.depth_max={depth}",), directory=directory), lambda _: None)
-        assert ("scope.depth_max: links that fetched pages have" in capsys.readouterr().err) == grows
+        assert ("scope.depth_max: links of fetched pages that it rejected" in capsys.readouterr().err) == grows
 
 
 def test_what_a_depth_left_out_is_listed_for_a_larger_one(site: Site, tmp_path: Path) -> None:
