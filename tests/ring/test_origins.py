@@ -66,7 +66,9 @@ ALL = {"/", *(f"/{number}" for number in range(PAGES))}
 
 
 def check_innocent(crawled: Crawled, site: Website) -> None:
-    """All pages that are there were fetched, and none of them waited for what does not answer."""
+    """All pages that are there were fetched, and none of them waited for what does not answer. For tests of a pace: a
+    machine at its limit makes all gaps longer.
+    """
     assert crawled.end == "finished"
     assert site.paths == ALL
     rows = [row for row in crawled.rows if row["outcome"] == "fetched"]
@@ -76,6 +78,8 @@ def check_innocent(crawled: Crawled, site: Website) -> None:
     assert gaps[len(gaps) // 2] < 4 * DELAY_S, "the median of the gaps is the polite one"
 
 
+@pytest.mark.acceptance
+@pytest.mark.paced
 @pytest.mark.parametrize("scope", ["any", "domain"])
 @pytest.mark.parametrize("robots", ["true", "false"])
 def test_links_to_a_dead_port_of_the_host_end_by_name_and_nothing_waits_for_them(
@@ -94,6 +98,8 @@ def test_links_to_a_dead_port_of_the_host_end_by_name_and_nothing_waits_for_them
     assert crawled.status["discovered"] == crawled.status["terminal"] == PAGES + 1 + len(dead)
 
 
+@pytest.mark.acceptance
+@pytest.mark.paced
 def test_https_where_only_http_works_and_http_where_nothing_answers(tmp_path: Path) -> None:
     with (
         silent() as mute,
@@ -104,6 +110,8 @@ def test_https_where_only_http_works_and_http_where_nothing_answers(tmp_path: Pa
     assert {row["outcome"] for row in crawled.rows} == {"fetched", "robots_unreachable"}
 
 
+@pytest.mark.acceptance
+@pytest.mark.paced
 def test_https_to_the_port_where_http_works(tmp_path: Path) -> None:
     """The same port under two schemes: two origins."""
     with website() as site:
@@ -115,6 +123,8 @@ def test_https_to_the_port_where_http_works(tmp_path: Path) -> None:
     assert f"https://127.0.0.1:{site.port}" in str(ended["error"])
 
 
+@pytest.mark.acceptance
+@pytest.mark.paced
 def test_a_page_that_names_a_thousand_dead_ports_costs_no_more_than_a_few(tmp_path: Path) -> None:
     dead = [f"http://127.0.0.1:{port}/" for port in range(1, 1001) if port != 80]
     with website(*dead) as site:
