@@ -174,7 +174,7 @@ done
 
 
 @pytest.mark.acceptance
-@pytest.mark.timeout(300)  # Ray starts, with four processes.
+@pytest.mark.timeout(900)  # Ray starts, with four processes.
 @pytest.mark.long
 def test_cluster_crawl(shell: Shell) -> None:
     said = shell.run("python cluster_crawl.py")
@@ -183,7 +183,7 @@ def test_cluster_crawl(shell: Shell) -> None:
 
 
 @pytest.mark.heavy
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_notebook(shell: Shell) -> None:
     notebook = nbformat.read(shell.directory / "crawl.ipynb", as_version=4)
     notebook.cells.insert(0, nbformat.v4.new_code_cell(LOCAL.format(hosts=shell.hosts)))

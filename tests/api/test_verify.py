@@ -166,7 +166,7 @@ def test_the_documentation_has_every_kind_of_file_and_every_damage() -> None:
 
 
 @pytest.mark.heavy
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(("name", "damage"), with_further(*cases()))
 def test_verify_and_resume_do_what_the_documentation_says(made: Path, tmp_path: Path, name: str, damage: str) -> None:
     assert done_about(made, tmp_path / "crawl", name, damage) == cases()[name, damage]

@@ -192,7 +192,7 @@ def test_every_documented_command_is_run_here() -> None:
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("commands", [LOOKING, MAKING, ALONE], ids=["looking", "making", "alone"])
-@pytest.mark.timeout(300)  # Many processes, one after the other.
+@pytest.mark.timeout(900)  # Many processes, one after the other.
 @pytest.mark.long
 def test_commands_where_nothing_runs(run: Gossamer, site: str, commands: dict[str, list[list[str]]]) -> None:
     (run.directory / "seeds.txt").write_text(f"{site}three\n")
@@ -257,7 +257,7 @@ def test_the_web_and_the_demo(run: Gossamer) -> None:
 
 
 @pytest.mark.heavy
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.long
 def test_a_demo_that_was_killed_is_resumed_with_its_web(run: Gossamer) -> None:
     demo = run.start("demo")
@@ -278,7 +278,7 @@ def test_a_demo_that_was_killed_is_resumed_with_its_web(run: Gossamer) -> None:
 
 
 @pytest.mark.acceptance
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.long
 def test_conformance(run: Gossamer) -> None:
     run.deadline_s = 500.0

@@ -194,7 +194,7 @@ class Rebalancing(Shards):
 
 @pytest.mark.heavy
 @pytest.mark.promise("Several shards", "While one shard has more hosts ready than it can request, idle ones get some.")
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("kills", [0, 6])
 @pytest.mark.long
 def test_shards_without_work_get_some_from_the_one_that_has_all(tmp_path: Path, kills: int) -> None:

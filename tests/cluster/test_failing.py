@@ -36,7 +36,7 @@ from tests.crash.killing import undisturbed
 
 pytestmark = [
     pytest.mark.heavy,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
     pytest.mark.promise(
         "Several shards", "A shard of a cluster that dies again and again, or cannot begin, does not end the crawl."
     ),

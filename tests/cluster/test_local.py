@@ -218,7 +218,7 @@ def kill(crawl: Crawl, victim: str) -> None:
 )
 @pytest.mark.heavy
 @pytest.mark.long
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("victims", [["shard"] * 3, ["child"] * 2, ["supervisor", "both"]], ids=lambda one: one[0])
 def test_a_kill_of_any_process_loses_no_page_and_repeats_few(victims: list[str], tmp_path: Path) -> None:
     """The crawl's child is the coordinator too. Judged by the log of the server and by the archive."""

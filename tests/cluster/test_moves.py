@@ -24,7 +24,7 @@ from tests.cluster.crawls import BACKENDS, config_of
 from tests.faults.shards import LabShard, Shards, Wire, ends_of
 from tests.ring.test_politeness import PROMISES, keys
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 WITHIN_S = 240.0
 WEB = SimwebOptions(
     seed=7, hosts=40, pages=400, links_per_page=8, latency_s=0.01, names_per_address=4, same_host_share=0.5,

@@ -20,7 +20,7 @@ from tests.ring.crawls import OWN, rows
 from tests.ring.test_requests import Api, api
 
 SHARDS_MAX = 4
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 
 class Chase:

@@ -183,7 +183,7 @@ class Placing(Shards):
 
 @pytest.mark.heavy
 @pytest.mark.long
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_running_shards_divide_their_requests(tmp_path: Path) -> None:
     web = SimwebOptions.plain(
         hosts=9, hosts_per_site=1, pages=400, latency_s=0.02, bytes_median=1_000, zipf_exponent=0.1

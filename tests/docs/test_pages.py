@@ -58,7 +58,7 @@ def runs() -> list[object]:
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("page", runs())
-@pytest.mark.timeout(300)  # Many processes, one after the other.
+@pytest.mark.timeout(900)  # Many processes, one after the other.
 @pytest.mark.long
 def test_the_commands_of_a_page_run_in_order(page: Path, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()

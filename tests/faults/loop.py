@@ -102,12 +102,13 @@ class Lockstep:
 
     def go_on(self) -> None:
         """Let the thread run until it yields or ends. For the loop."""
-        if self._ended.is_set():
+        if self not in self._loop.threads:
             return
-        self.machine.give_way = self.give_way
-        self._goes.release()
-        self._waits.acquire()
-        self.machine.give_way = None
+        if not self._ended.is_set():  # A call that an exception broke off may have seen its end.
+            self.machine.give_way = self.give_way
+            self._goes.release()
+            self._waits.acquire()
+            self.machine.give_way = None
         if not self._ended.is_set():
             self._loop.call_later(self.machine.world.dice.uniform(0.0, GIVEN_S_MAX), self.go_on)
             return

@@ -136,7 +136,7 @@ def test_text_of_documents_is_in_the_table_in_the_index_and_in_exports(server: H
 @pytest.mark.promise(
     "Components and Python", "A processing module that raises, hangs or crashes harms its own findings alone."
 )
-@pytest.mark.timeout(300, method="thread")  # Its other method uses the signal that ends what hangs.
+@pytest.mark.timeout(900, method="thread")  # Its other method uses the signal that ends what hangs.
 def test_what_fails_harms_only_itself(server: HostileServer, tmp_path: Path) -> None:
     (tmp_path / "failing.py").write_text(FAILING)
     names = [f"{tmp_path}/failing.py:{name}" for name in ("raises", "hangs", "dies")]

@@ -42,7 +42,7 @@ def test_report_and_status_count_the_same_bytes(web: SimwebProcess, tmp_path: Pa
 
 
 @pytest.mark.heavy
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.long
 def test_a_report_counts_what_is_in_no_finished_table(web: SimwebProcess, tmp_path: Path, workers: int) -> None:

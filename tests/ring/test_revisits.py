@@ -368,7 +368,7 @@ def test_a_batch_crawl_goes_on_as_a_continuous_one(tmp_path: Path) -> None:
         asyncio.run(Crawler.resume(directory, config=config).run())
 
 
-@pytest.mark.timeout(100)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("begins_as_batch", [False, True])
 def test_a_site_that_moves_to_www_stays_in_the_crawl(tmp_path: Path, *, begins_as_batch: bool) -> None:
     site = Moving({"/": page("front", "/a"), "/a": page("a")})
@@ -387,7 +387,7 @@ def test_a_site_that_moves_to_www_stays_in_the_crawl(tmp_path: Path, *, begins_a
     assert any(path == "/new" and headers["host"].startswith("www.") for path, headers, _ in site.asked)
 
 
-@pytest.mark.timeout(100)
+@pytest.mark.timeout(900)
 def test_outlinks_of_a_batch_crawl_stay_outlinks(tmp_path: Path) -> None:
     site = Moving({"/": page("front"), "/out": page("out", "/further")})
     directory = tmp_path / "crawl"

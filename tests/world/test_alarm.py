@@ -14,7 +14,7 @@ import pytest
 from gossamer.world.alarm import OverrunAlarm, TurnAlarm
 
 TICK_S = 0.05
-pytestmark = pytest.mark.timeout(300, method="thread")  # Its other method uses the signal.
+pytestmark = pytest.mark.timeout(900, method="thread")  # Its other method uses the signal.
 
 
 def test_a_run_that_does_not_end_is_interrupted_and_the_next_is_not() -> None:

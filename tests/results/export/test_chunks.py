@@ -192,7 +192,7 @@ print(json.dumps([sorted({one.metadata["file_path"] for one in pages}), [one.get
 
 
 @pytest.mark.acceptance
-@pytest.mark.timeout(400)  # It installs three packages with all that they need.
+@pytest.mark.timeout(900)  # It installs three packages with all that they need.
 @pytest.mark.long
 def test_langchain_and_llamaindex_load_what_is_exported(
     made: Path,  # noqa: F811

@@ -199,7 +199,7 @@ for row in datasets.load_dataset("parquet", data_files=json.loads(sys.argv[1]), 
 
 
 @pytest.mark.acceptance
-@pytest.mark.timeout(600)  # It installs a package with all that this needs.
+@pytest.mark.timeout(1800)  # It installs a package with all that this needs.
 @pytest.mark.long
 def test_hugging_face_opens_the_shards_with_their_features(
     made: Path, exporting: Exporting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

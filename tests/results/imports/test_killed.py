@@ -40,7 +40,7 @@ def fork() -> Iterator[Forks]:
 
 @pytest.mark.heavy
 @pytest.mark.long
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("start", [("-m", "gossamer"), ("-c", START)], ids=["one process", "several"])
 def test_kills_leave_the_same_tables(fork: Forks, tmp_path: Path, start: tuple[str, str]) -> None:
     records = site(600)
