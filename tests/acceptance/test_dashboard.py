@@ -33,7 +33,7 @@ LOST = (
     "ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "ERR_CONTENT_LENGTH_MISMATCH", "ERR_EMPTY_RESPONSE",
     "ERR_INCOMPLETE_CHUNKED_ENCODING",
 )  # fmt: skip
-"""What it says where nobody answers, or no longer: a server may be killed in the middle of an answer."""
+"""What it says where no server answers, or no longer: one may be killed in the middle of an answer."""
 AXE = Path(__file__).parents[2] / ".axe/package/axe.min.js"
 PHONE = {"width": 390, "height": 844}
 Opened = Callable[..., Page]

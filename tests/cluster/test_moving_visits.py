@@ -281,7 +281,8 @@ def test_pages_that_a_batch_crawl_gave_get_due_times_where_they_arrive_in_a_cont
         for shard in shards:
             await shard.close()
         shards = opened("continuous")
-        taker, recrawl = shards[1 - at], shards[1 - at].ring.features.recrawl
+        taker = shards[1 - at]
+        recrawl = taker.ring.features.recrawl
         assert recrawl is not None
         while recrawl.enrolment.enrol_some():
             pass
