@@ -2,7 +2,7 @@
 
 `python -m gossamer.results.isolated crawl.toml` examines one suspect page, `… crawl.toml modules` answers for the
 modules that run isolated, page after page, `… crawl.toml captures` for imports. `… search` answers queries, `… read`
-questions to archives: all as processes of a `WorkerPool`. `… contents` says on its output what archived pages say.
+questions to archives: all as processes of a `WorkerPool`. `… contents 5` says on that descriptor what pages say.
 """
 
 import os
@@ -29,19 +29,16 @@ def main() -> None:
         from gossamer.results.isolated.reading import answer_reads  # noqa: PLC0415
 
         answer_reads()
-    elif sys.argv[1:] == ["contents"]:
+    elif sys.argv[1:2] == ["contents"]:
         confine_worker(None)
         from gossamer.results.isolated.contents import answer_contents  # noqa: PLC0415
 
-        answer_contents(sys.stdin.buffer, sys.stdout.buffer)
-    elif sys.argv[2:] == ["captures"]:
-        from gossamer.results.isolated.captures import answer_stretches  # noqa: PLC0415
-
-        answer_stretches(Path(sys.argv[1]))
+        answer_contents(int(sys.argv[2]))
     else:
-        from gossamer.results.isolated.pages import answer_for_modules, look_at_suspect  # noqa: PLC0415
+        from gossamer.results.isolated import pages  # noqa: PLC0415
 
-        (answer_for_modules if sys.argv[2:] == ["modules"] else look_at_suspect)(Path(sys.argv[1]))
+        kinds = {"modules": pages.answer_for_modules, "captures": pages.answer_stretches}
+        kinds.get("".join(sys.argv[2:]), pages.look_at_suspect)(Path(sys.argv[1]))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Contents: finds the main contents of archived pages in several processes, and returns them in order.
 
 Each question is of a few pages. The processes take turns, and two questions wait in each, so that none idles while
-answers are used; questions are so short that both fit into a pipe, so that none is stuck behind an unread answer.
+answers are used; questions are so short that both fit into a socket, so that none is stuck behind an unread answer.
 """
 
 import os
@@ -10,8 +10,9 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -27,7 +28,7 @@ from gossamer.world.workers import NICENESS
 
 PAGES_AT_ONCE = 16
 QUESTION_BYTES_MAX = 24_000
-"""Of the addresses in a question, beyond its first: a pipe holds 64 KiB."""
+"""Of the addresses in a question, beyond its first: a socket holds 64 KiB and more."""
 WAITING = 2
 """Questions that wait in each process."""
 PROCESS_BYTES = 128 << 20
@@ -35,7 +36,6 @@ PROCESS_BYTES = 128 << 20
 OWN_BYTES = 160 << 20
 """… its own process, while it uses what they find."""
 MEMORY_BYTES_MAX = 4 << 30
-LENGTH_BYTES = 8
 CPU_S_MAX = 1_200.0
 """Processor time of one question: pages of the largest size take seconds each."""
 
@@ -66,6 +66,11 @@ _question = msgspec.msgpack.Decoder(ContentQuestion).decode
 _answer = msgspec.msgpack.Decoder(ContentAnswer).decode
 
 
+class _Finder(NamedTuple):
+    process: subprocess.Popen[bytes]
+    connection: Connection
+
+
 class ContentProcesses(AbstractContextManager["ContentProcesses"]):
     """As many processes as there are processors, started when they are needed. Use as a context, for one export."""
 
@@ -74,16 +79,17 @@ class ContentProcesses(AbstractContextManager["ContentProcesses"]):
         self._work = ("markdown" if markdown else "text", *(("visible",) if visible else ()))
         self._config_file = config_file
         self._processes_max = max(1, min(processors(), (bytes_max - OWN_BYTES) // PROCESS_BYTES))
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._processes: list[_Finder] = []
 
     def __exit__(self, *_: object) -> None:
         self._end()
 
     def _end(self) -> None:
-        for process in self._processes:
-            process.kill()
-        for process in self._processes:
-            process.communicate()
+        for one in self._processes:
+            one.process.kill()
+        for one in self._processes:
+            one.process.wait()
+            one.connection.close()
         self._processes.clear()
 
     def contents_of(self, warc_folder: Path, pages: Iterable[ArchivedPage]) -> Iterator[MarkdownPage | None]:
@@ -103,33 +109,34 @@ class ContentProcesses(AbstractContextManager["ContentProcesses"]):
         return self._ask(("files", str(out), str(names)), warc_folder, pages)
 
     def _ask(self, work: tuple[str, ...], warc_folder: Path, pages: Iterable[ArchivedPage]) -> Iterator[Any]:
-        asked: deque[tuple[subprocess.Popen[bytes], ContentQuestion]] = deque()
+        asked: deque[tuple[Connection, ContentQuestion]] = deque()
         for number, some in enumerate(_in_parts(pages)):
             if len(asked) >= WAITING * self._processes_max:
                 yield from _read_answer(*asked.popleft())
             question = ContentQuestion(str(self._config_file), str(warc_folder), some, work)
-            process = self._process(number % self._processes_max)
-            assert process.stdin is not None
-            with suppress(BrokenPipeError):  # It died; which page it died of is known when its answers are read.
-                _send(process.stdin, _encode(question))
-            asked.append((process, question))
+            connection = self._connection(number % self._processes_max)
+            with suppress(ConnectionError):  # It died; which page it died of is known when its answers are read.
+                connection.send_bytes(_encode(question))
+            asked.append((connection, question))
         while asked:
             yield from _read_answer(*asked.popleft())
         self._end()  # Their memory is for what is made of the contents.
 
-    def _process(self, number: int) -> subprocess.Popen[bytes]:
+    def _connection(self, number: int) -> Connection:
         if number == len(self._processes):
-            self._processes.append(
-                subprocess.Popen(
-                    (sys.executable, "-P", "-m", "gossamer.results.isolated", "contents"),
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
+            ours, theirs = Pipe()
+            with theirs:
+                process = subprocess.Popen(  # noqa: S603 - ourselves
+                    (sys.executable, "-P", "-m", "gossamer.results.isolated", "contents", str(theirs.fileno())),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
                     env=child_environment(),
                     process_group=0,  # Ctrl-C is for us.
                 )
-            )
-        return self._processes[number]
+            self._processes.append(_Finder(process, ours))
+        return self._processes[number].connection
 
 
 def _in_parts(pages: Iterable[ArchivedPage]) -> Iterator[list[ArchivedPage]]:
@@ -146,18 +153,14 @@ def _in_parts(pages: Iterable[ArchivedPage]) -> Iterator[list[ArchivedPage]]:
         yield some
 
 
-def _read_answer(process: subprocess.Popen[bytes], question: ContentQuestion) -> Iterator[Any]:
-    assert process.stdout is not None
+def _read_answer(connection: Connection, question: ContentQuestion) -> Iterator[Any]:
     try:
-        frame = _receive(cast("BinaryIO", process.stdout))
-        answer = _answer(frame) if frame is not None else None
-    except msgspec.MsgspecError:
-        answer = None
-    if answer is None:
+        answer = _answer(connection.recv_bytes())
+    except (EOFError, OSError, msgspec.MsgspecError) as error:
         raise DamagedError(
             f"a process died of one of the {len(question.pages)} pages from {question.pages[0].url} on; nothing was "
             "made: leave the page out with --where, such as \"url <> '...'\""
-        )
+        ) from error
     if answer.error:
         raise (DamagedError if answer.is_damage else ConfigError)(answer.error)
     yield from answer.found
@@ -181,16 +184,22 @@ def _find(means: Means, question: ContentQuestion) -> Iterator[object]:
                 yield None if one is None else one.as_sent()
 
 
-def answer_contents(source: BinaryIO, sink: BinaryIO) -> None:
-    """Answer until the input ends. A question that takes more than `CPU_S_MAX` ends the process by SIGPROF."""
+def answer_contents(descriptor: int) -> None:
+    """Answer until the other end of a socket is closed. A question that takes more than `CPU_S_MAX` ends this process
+    by SIGPROF.
+    """
     calm_collector()
     os.nice(NICENESS)
     limit_data(MEMORY_BYTES_MAX)
     limit = ProcessorLimit(CPU_S_MAX)
     known: dict[tuple[str, bool], Means] = {}
-    while (frame := _receive(source)) is not None:
+    connection = Connection(descriptor)
+    while True:
+        try:
+            question = _question(connection.recv_bytes())
+        except EOFError:
+            return
         limit.begin()
-        question = _question(frame)
         key = (question.config_file, "text" not in question.work)
         if key not in known:
             known[key] = export_means(reopen(Path(question.config_file)), markdown=key[1])
@@ -199,16 +208,4 @@ def answer_contents(source: BinaryIO, sink: BinaryIO) -> None:
         except (ConfigError, DamagedError) as error:
             answer = ContentAnswer(error=str(error), is_damage=isinstance(error, DamagedError))
         limit.end()
-        _send(sink, _encode(answer))
-
-
-def _send(sink: IO[bytes], data: bytes) -> None:
-    """Send a frame: its length, then its content."""
-    sink.write(len(data).to_bytes(LENGTH_BYTES) + data)
-    sink.flush()
-
-
-def _receive(source: BinaryIO) -> bytes | None:
-    """Return the content of the next frame; None at the end of the input. Blocks."""
-    head = source.read(LENGTH_BYTES)
-    return source.read(int.from_bytes(head)) if head else None
+        connection.send_bytes(_encode(answer))
