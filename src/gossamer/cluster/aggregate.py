@@ -1,11 +1,15 @@
 """Aggregate: the status of a crawl of several shards, from the status of each."""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import reduce
+from typing import Any, Final, cast
 
+from msgspec import UNSET
+
+from gossamer.model.counters import total
 from gossamer.model.modules import sum_modules
 from gossamer.model.outcomes import SUCCEEDED
-from gossamer.model.status import MachineState, fields_together, left_s, read_status
+from gossamer.model.status import MachineState, Together, fields_together, left_s, read_status
 
 Status = Mapping[str, object]
 
@@ -15,10 +19,6 @@ REVISIT_SUMS = (
 )  # fmt: skip
 HELD = ("memory_bytes", "memory_budget_bytes", "open_files")
 """Gauges of a process that add up."""
-OPTIONAL = ("hosts_deferred", "budget_round", "links_held")
-"""Fields that are reported only if there are budgets, or an eliminator that holds links."""
-_ZERO = ("elapsed_s", "runs", "epoch", "disk_bytes")
-"""Fields that are 0 where no shard reports them."""
 LISTED_MAX = 20
 HEALTH = (
     "epoch", "commit_s", "commit_under_way_s", "commit_stage", "loop_lag_s", "memory_bytes", "open_files", "alarms",
@@ -56,6 +56,7 @@ GAUGES = {
 gauges, since a shard that is restored from a checkpoint has lower counts than before. All together cost 8 µs
 (`benchmarks/bench_ray_metrics.py`)."""
 LABELS = ("crawl", "shard")
+_COMBINE: Final[Mapping[Together, Callable[[Any, Any], Any]]] = {"total": total, "most": max}
 
 
 def whole(statuses: Sequence[Status], owners: Container[int] = range(1 << 16)) -> dict[str, object]:
@@ -63,15 +64,13 @@ def whole(statuses: Sequence[Status], owners: Container[int] = range(1 << 16)) -
     those of one shard; `shards` has the state of each. Only `owners` should have something to fetch.
     """
     found: dict[str, object] = {}
-    for key in fields_together("sum"):
-        if key not in OPTIONAL or any(key in status for status in statuses):
-            found[key] = sum(_number(status.get(key)) for status in statuses)
-    for key in fields_together("sums"):
-        found[key] = _sums(status.get(key) for status in statuses)
-    for key in fields_together("most"):
-        known = [value for status in statuses if (value := status.get(key)) is not None]
-        if key not in OPTIONAL or any(key in status for status in statuses):
-            found[key] = max(map(_number, known)) if known else 0 if key in _ZERO else None
+    none = read_status({})
+    for how, combine in _COMBINE.items():
+        for key in fields_together(how):
+            known = [value for status in statuses if (value := status.get(key)) is not None]
+            value = reduce(combine, known) if known else getattr(none, key)
+            if value is not UNSET:  # It is reported only if there are budgets, or an eliminator that holds links.
+                found[key] = value[:LISTED_MAX] if isinstance(value, list) else value
     # The crawl goes on without silent and failing ones.
     states = {str(status.get("state", "")) for status in statuses} - {SILENT, FAILING}
     found["state"] = next((state for state in STATES if state in states), "running" if statuses else "")
@@ -79,10 +78,9 @@ def whole(statuses: Sequence[Status], owners: Container[int] = range(1 << 16)) -
     found["ended"] = ends.pop() if len(ends) == 1 else ""
     found["ended_says"] = statuses[0].get("ended_says", "") if found["ended"] else ""
     found["traps"] = [trap for status in statuses for trap in _list(status.get("traps"))][:TRAPS_SHOWN_MAX]
-    for key in fields_together("list"):
-        found[key] = [one for status in statuses for one in _list(status.get(key))][:LISTED_MAX]
     found["modules"] = sum_modules([one for status in statuses if isinstance(one := status.get("modules"), Mapping)])
-    found["seeds"] = _seeds([seeds for status in statuses if isinstance(seeds := status.get("seeds"), Mapping)])
+    if isinstance(seeds := found["seeds"], dict):
+        found["seeds"] = {**seeds, "not_fetched": seeds["not_fetched"][:LISTED_MAX]}
     idle = _idle(statuses)
     theirs = [str(one) for status in statuses for one in _list(status.get("warnings"))]
     hosts = int(_number(found.get("hosts_known")))
@@ -94,7 +92,6 @@ def whole(statuses: Sequence[Status], owners: Container[int] = range(1 << 16)) -
     found["watch"] = _watch(statuses)
     found["mode"] = next((mode for status in statuses if (mode := status.get("mode"))), "batch")
     found["revisits"] = _revisits([one for status in statuses if isinstance(one := status.get("revisits"), Mapping)])
-    found["uploads"] = _uploads(statuses)
     found["eta_s"] = left_s(read_status(found)) if found["state"] == "running" else None
     found["sandbox"] = None  # Only in a crawl of one shard.
     found["workers"] = len(statuses)
@@ -159,15 +156,6 @@ def _list(value: object) -> list[object]:
     return list(value) if isinstance(value, list | tuple) else []
 
 
-def _sums(counts: Iterable[object]) -> dict[str, float | int]:
-    sums: dict[str, float | int] = {}
-    for mapping in counts:
-        if isinstance(mapping, Mapping):
-            for name, count in mapping.items():
-                sums[str(name)] = sums.get(str(name), 0) + _number(count)
-    return sums
-
-
 def _waiting_for(statuses: Sequence[Status]) -> str:
     """Return what the crawl waits for; empty if any shard does not wait."""
     waits = [str(status.get("waiting_for") or "") for status in statuses]
@@ -229,27 +217,6 @@ def _warnings(idle: int, shards: int, hosts: int) -> list[str]:
         return [f"{nothing}. {why}: for one site --workers 1 is as fast"]
     remedy = 'a new crawl with url.split_sites=["DOMAIN"] divides the hosts of one among the shards'
     return [f"{nothing}. {why}, and the {hosts:,} hosts found are of few: {remedy}"]
-
-
-def _seeds(parts: Sequence[Status]) -> dict[str, object]:
-    not_fetched = [one for part in parts for one in _list(part.get("not_fetched"))]
-    return {
-        "count": sum(_number(part.get("count")) for part in parts),
-        "any_fetched": any(part.get("any_fetched") for part in parts),
-        "not_fetched": not_fetched[:LISTED_MAX],
-    }
-
-
-def _uploads(statuses: Sequence[Status]) -> dict[str, object] | None:
-    parts = [part for status in statuses if isinstance(part := status.get("uploads"), Mapping)]
-    if not parts:
-        return None
-    counts = ("waiting_files", "waiting_bytes", "uploaded_files", "uploaded_bytes")
-    return {
-        "store": parts[0].get("store", ""),
-        **{name: sum(_number(part.get(name)) for part in parts) for name in counts},
-        "error": next((error for part in parts if (error := part.get("error"))), ""),
-    }
 
 
 def figures_of(status: Mapping[str, Any]) -> dict[str, float]:

@@ -11,8 +11,8 @@ from gossamer.model.decodable import decodable
 from gossamer.model.standing import Awaited, Lasting
 from gossamer.model.words import shell_word
 
-Together = Literal["sum", "sums", "most", "list"]
-"""How the values of several shards become one: added up; added up by name; the largest; one after the other."""
+Together = Literal["total", "most"]
+"""How the values of several shards become one: added up, by their parts (`model.counters.total`); the largest."""
 DETAIL_COST_MAX = 0.01
 """Largest share of the time for looking through the hosts in memory."""
 DETAIL_S_MAX = 30.0
@@ -128,75 +128,77 @@ class Status(msgspec.Struct, kw_only=True):
     """Counts, rates and state of a crawl. At the start only `state` is certain; UNSET fields are omitted."""
 
     state: Annotated[str, _meta(says="starting, running, paused, stopping, finished, stopped or failed.")]
-    pages: Annotated[int, _meta("sum")] = 0
-    attempts: Annotated[int, _meta("sum")] = 0
-    answers: Annotated[int, _meta("sum", "Requests that a host answered, those for robots.txt included.")] = 0
-    discovered: Annotated[int, _meta("sum")] = 0
-    terminal: Annotated[int, _meta("sum", "URLs that are done with.")] = 0
-    terminal_outcomes: Annotated[dict[str, int], _meta("sums")] = {}
-    outcomes: Annotated[dict[str, int], _meta("sums")] = {}
-    wire_bytes: Annotated[int, _meta("sum")] = 0
-    body_bytes: Annotated[int, _meta("sum")] = 0
-    media_types: Annotated[dict[str, int], _meta("sums")] = {}
+    pages: Annotated[int, _meta("total")] = 0
+    attempts: Annotated[int, _meta("total")] = 0
+    answers: Annotated[int, _meta("total", "Requests that a host answered, those for robots.txt included.")] = 0
+    discovered: Annotated[int, _meta("total")] = 0
+    terminal: Annotated[int, _meta("total", "URLs that are done with.")] = 0
+    terminal_outcomes: Annotated[dict[str, int], _meta("total")] = {}
+    outcomes: Annotated[dict[str, int], _meta("total")] = {}
+    wire_bytes: Annotated[int, _meta("total")] = 0
+    body_bytes: Annotated[int, _meta("total")] = 0
+    media_types: Annotated[dict[str, int], _meta("total")] = {}
     modules: Annotated[dict[str, Any], _meta(says="What each processing module did.")] = {}
     text_methods: Annotated[
-        dict[str, int], _meta("sums", "Pages by how their text was found: main, visible (no main text), plain.")
+        dict[str, int], _meta("total", "Pages by how their text was found: main, visible (no main text), plain.")
     ] = {}
     rendered: Annotated[
-        dict[str, int], _meta("sums", "Pages that were to be rendered, by what became of it: rendered, or why not.")
+        dict[str, int], _meta("total", "Pages that were to be rendered, by what became of it: rendered, or why not.")
     ] = {}
     rendering: Annotated[
         dict[str, float],
         _meta(
-            "sums",
+            "total",
             "cpu_s of browsers, links_gained, resources_requested, resources_reused, refused_REASON; with crawl.render "
             "= auto pages_signal, pages_sample and pages_gain by why they were rendered, pages_budget: those left out.",
         ),
     ] = {}
-    cost: Annotated[dict[str, float], _meta("sums", "Over all runs: cpu_STAGE_s, requests, memory_bytes_max.")] = {}
+    cost: Annotated[dict[str, float], _meta("total", "Over all runs: cpu_STAGE_s, requests, memory_bytes_max.")] = {}
     disk_bytes: Annotated[int, _meta("most", "What the crawl's directory takes; of a running one in details.")] = 0
-    levels: Annotated[dict[str, int], _meta("sums", "Queued URLs by level, 0 the most urgent.")] = {}
+    levels: Annotated[dict[str, int], _meta("total", "Queued URLs by level, 0 the most urgent.")] = {}
     elapsed_s: Annotated[float, _meta("most")] = 0.0
-    hosts_known: Annotated[int, _meta("sum")] = 0
-    hosts_left: Annotated[int, _meta("sum")] = 0
+    hosts_known: Annotated[int, _meta("total")] = 0
+    hosts_left: Annotated[int, _meta("total")] = 0
     runs: Annotated[int, _meta("most")] = 0
     workers: int = 1
     warnings: list[str] = []
     ended: Annotated[str, _meta(says="How it ended, or failed; empty while it has not.")] = ""
     ended_says: Annotated[str, _meta(says="The same for people: page limit reached.")] = ""
-    awaited: Annotated[list[Awaited], _meta("list", "Hosts that the crawl did not wait for.")] = []
-    lasting: Annotated[list[Lasting], _meta("list", "Hosts that outlast all others; of a running one in details.")] = []
+    awaited: Annotated[list[Awaited], _meta("total", "Hosts that the crawl did not wait for.")] = []
+    lasting: Annotated[
+        list[Lasting], _meta("total", "Hosts that outlast all others; of a running one in details.")
+    ] = []
     max_pages: Annotated[int | None, _meta("most")] = None
     max_time_s: Annotated[float | None, _meta("most")] = None
     max_bytes: Annotated[int | None, _meta("most")] = None
-    damage: Annotated[list[dict[str, Any]], _meta("list", "Files that are missing or cut short.")] = []
-    seeds: SeedsState | None = None
-    in_flight: Annotated[int, _meta("sum")] = 0
-    queued: Annotated[int, _meta("sum")] = 0
-    hosts_active: Annotated[int, _meta("sum")] = 0
+    damage: Annotated[list[dict[str, Any]], _meta("total", "Files that are missing or cut short.")] = []
+    seeds: Annotated[SeedsState | None, _meta("total")] = None
+    in_flight: Annotated[int, _meta("total")] = 0
+    queued: Annotated[int, _meta("total")] = 0
+    hosts_active: Annotated[int, _meta("total")] = 0
     budget_round: Annotated[int | UnsetType, _meta("most", "Only where there are budgets.")] = UNSET
-    hosts_deferred: Annotated[int | UnsetType, _meta("sum", "Only where there are budgets.")] = UNSET
+    hosts_deferred: Annotated[int | UnsetType, _meta("total", "Only where there are budgets.")] = UNSET
     links_held: Annotated[
-        int | UnsetType, _meta("sum", "Links that await the duplicate check; only with seen.backend = diskmerge.")
+        int | UnsetType, _meta("total", "Links that await the duplicate check; only with seen.backend = diskmerge.")
     ] = UNSET
-    pages_s: Annotated[float, _meta("sum")] = 0.0
-    bytes_s: Annotated[float, _meta("sum")] = 0.0
+    pages_s: Annotated[float, _meta("total")] = 0.0
+    bytes_s: Annotated[float, _meta("total")] = 0.0
     epoch: Annotated[int, _meta("most", "The last commit.")] = 0
-    rejected: Annotated[dict[str, int], _meta("sums", "Links by the filter that rejected them.")] = {}
+    rejected: Annotated[dict[str, int], _meta("total", "Links by the filter that rejected them.")] = {}
     traps: list[str] = []
     mode: str = "batch"
     revisits: Annotated[dict[str, Any] | None, _meta(says="In a continuous crawl.")] = None
     waiting_for: Annotated[str, _meta(says="When nothing happens: for what, and until when.")] = ""
     waiting: WaitingReason | None = None
-    alarms: Annotated[list[Alarm], _meta("list")] = []
-    counters: Annotated[dict[str, float], _meta("sums", "DNS lookups and caches, in this process.")] = {}
+    alarms: Annotated[list[Alarm], _meta("total")] = []
+    counters: Annotated[dict[str, float], _meta("total", "DNS lookups and caches, in this process.")] = {}
     watch: Annotated[dict[str, Any], _meta(says="What it uses of the machine; empty when it does not run.")] = {}
     shards: list[ShardHealth] = []
     machines: Annotated[list[MachineState] | UnsetType, _meta(says="Of a cluster.")] = UNSET
-    concurrency: Annotated[int, _meta("sum")] = 0
+    concurrency: Annotated[int, _meta("total")] = 0
     concurrency_says: Annotated[str | UnsetType, _meta(says="With crawl.concurrency = auto: of how many, why.")] = UNSET
-    closings: Annotated[list[Closing], _meta("list")] = []
-    uploads: Annotated[dict[str, Any] | None, _meta(says="To an object store.")] = None
+    closings: Annotated[list[Closing], _meta("total")] = []
+    uploads: Annotated[dict[str, Any] | None, _meta("total", "To an object store.")] = None
     eta_s: float | None = None
     course: Annotated[list[tuple[float, float, float]] | UnsetType, _meta(says="Unix time, pages/s, bytes/s.")] = UNSET
     hosts: Annotated[dict[str, Any] | UnsetType, _meta(says="Hosts in memory, and what limits them.")] = UNSET
