@@ -13,6 +13,7 @@ import pytest
 
 from gossamer.state.contacts import Contacts, Recovered
 from gossamer.state.journals import Journals, ManifestEntry
+from gossamer.state.sums import crc_of
 from tests.faults.trial import run, shortest, trial
 from tests.faults.world import Fault, World
 
@@ -119,7 +120,7 @@ def keeps_what_was_not_committed(patch: pytest.MonkeyPatch) -> None:
 
     def careless(self: Journals, manifest: list[ManifestEntry], owned: tuple[str, ...] = ()) -> None:
         grown = [
-            ManifestEntry(entry.name, entry.phase, path.stat().st_size, crc=None)
+            ManifestEntry(entry.name, entry.phase, path.stat().st_size, crc=crc_of(path))
             if (path := self.path(entry.name + ".open")).exists()
             else entry
             for entry in manifest

@@ -185,11 +185,10 @@ def test_the_page_in_the_slot_has_its_address(tmp_path: Path) -> None:
     slots.close()
 
 
-def test_a_file_from_before_heartbeats_keeps_what_it_says(tmp_path: Path) -> None:
+def test_a_pause_outlives_the_process_that_noted_it(tmp_path: Path) -> None:
     slots = ShardSlots(tmp_path)
     slots.note_pause(True)
     slots.close()
-    (tmp_path / FILE).write_bytes((tmp_path / FILE).read_bytes()[:217])
     assert was_paused(tmp_path)
     again = ShardSlots(tmp_path)
     assert again.is_paused

@@ -30,8 +30,8 @@ class Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shards: int
     runs: list[tuple[int, int]]
     """First partition and owner of each run of partitions with one owner."""
-    crc: int | None = None
-    """CRC-32 of the rest; None in files of versions that did not record it."""
+    crc: int = 0
+    """CRC-32 of the rest."""
 
     def checksum(self) -> int:
         """Return the checksum of the rest."""
@@ -130,7 +130,7 @@ class PartitionMap:
         """Return the map that `encode` wrote. Raises ConfigError: it is not a partition map; the message has `name`."""
         try:
             written = msgspec.json.decode(encoded, type=Written)
-            if written.crc not in (None, written.checksum()):
+            if written.crc != written.checksum():
                 raise ValueError("its checksum differs")
             owners = array("H", bytes(2 * PARTITIONS))
             ends = [first for first, _ in written.runs[1:]] + [PARTITIONS]

@@ -41,20 +41,20 @@ class ManifestEntry(msgspec.Struct, array_like=True, frozen=True):
     length: int
     digest: str = ""
     """SHA-256 in hexadecimal; empty until it is computed, some time after the file is final."""
-    crc: int | None = None
-    """CRC-32 of the first `length` bytes; None in crawls of versions that did not record it."""
+    crc: int = 0
+    """CRC-32 of the first `length` bytes."""
 
 
 class Journal:
     """One append-only file. Appending costs a copy in memory; data is written at each MiB and at the commit."""
 
-    def __init__(self, name: str, file: AppendFile, length: int, crc_before: int | None = 0) -> None:
+    def __init__(self, name: str, file: AppendFile, length: int, crc_before: int = 0) -> None:
         self.name = name
         """Its final name, relative to the crawl's directory."""
         self.length = length
         """Bytes appended so far, buffered ones included."""
         self.crc = crc_before
-        """CRC-32 of the bytes that were written to the file; None if that of the beginning is not known."""
+        """CRC-32 of the bytes that were written to the file."""
         self._file = file
         self._buffer = bytearray()
         self._written = length
@@ -87,8 +87,8 @@ class Journal:
             self._file.truncate(length)
             self._written = length
             at, self.crc = self._committed
-            for piece in self._file.pieces(at, length) if self.crc is not None else ():
-                self.crc = crc(piece, self.crc or 0)
+            for piece in self._file.pieces(at, length):
+                self.crc = crc(piece, self.crc)
         self.length = length
 
     def flush(self) -> None:
@@ -103,8 +103,7 @@ class Journal:
             self._buffer = pending + self._buffer
             raise
         self._written += len(pending)
-        if self.crc is not None:
-            self.crc = crc(pending, self.crc)
+        self.crc = crc(pending, self.crc)
 
     def cut(self) -> None:
         """Write the buffer to the file, so that `length` and `crc` are those of the file."""
@@ -362,8 +361,7 @@ DIFFERS = "does not hold what was written into it (its CRC-32 differs)"
 
 
 def differs(entry: ManifestEntry, path: Path) -> bool:
-    """Return whether a file of the manifest holds other bytes than were committed. Blocks: reads the whole file. False
-    if its checksum was not recorded (crawls of older versions). Raises OSError: the file is missing, too short, or
-    cannot be read.
+    """Return whether a file of the manifest holds other bytes than were committed. Blocks: reads the whole file. Raises
+    OSError: the file is missing, too short, or cannot be read.
     """
-    return entry.crc is not None and crc_of(path, entry.length) != entry.crc
+    return crc_of(path, entry.length) != entry.crc

@@ -215,13 +215,11 @@ def was_paused(directory: Path) -> bool:
 
 
 def _contents(directory: Path) -> bytes:
-    """Return the content of the file; zeros if it is missing or damaged. One of an earlier version ends earlier."""
+    """Return the content of the file; zeros if it is missing or damaged, or of 1.0.0rc1."""
     try:
         data = (directory / FILE).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         data = b""
-    if len(data) in (_BEAT_AT, _END_AT):
-        data = data.ljust(_FILE_BYTES, b"\0")
     return data if len(data) == _FILE_BYTES else bytes(_FILE_BYTES)
 
 

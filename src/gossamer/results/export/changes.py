@@ -174,11 +174,7 @@ def pages_in(pieces: Sequence[ExportPiece], folder: Path) -> duckdb.DuckDBPyConn
         empty = ", ".join(f"NULL AS {name}" for name in PAGES.names if name != "fetched_at")
         database.execute(f"CREATE VIEW pages AS SELECT NULL::TIMESTAMPTZ AS fetched_at, {empty} WHERE false")
         return database
-    rows = database.read_parquet(files, union_by_name=True)
-    rows.create_view("rows")
-    lacks = [name for name in ("change", "rendered") if name not in rows.columns]
-    more = "".join(f", NULL::VARCHAR AS {name}" for name in lacks)
-    database.execute(f"CREATE VIEW pages AS SELECT *{more} FROM rows")  # noqa: S608 - all ours
+    database.read_parquet(files, union_by_name=True).create_view("pages")
     return database
 
 

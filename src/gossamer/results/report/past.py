@@ -51,14 +51,12 @@ def _course(tables: ReportTables, before: float) -> list[list[float | int | None
     standing: dict[int, tuple[int, int, int]] = {}
     queues: dict[int, int] = {}
     points: dict[int, list[float | int | None]] = {}
-    queued_column = "queued" if tables.counts else "NULL::BIGINT"  # Older versions did not write it.
     for step, shard, at, pages, attempts, wire_bytes, queued in tables.all(
-        _SQL["steps"], begun=repr(begun), step=repr(step_s), before=until, queued=queued_column
+        _SQL["steps"], begun=repr(begun), step=repr(step_s), before=until
     ):
         standing[shard] = pages, attempts, wire_bytes
         queues[shard] = queued or 0
-        pending = sum(queues.values()) if tables.counts else None
-        points[step] = [at, *map(sum, zip(*standing.values(), strict=True)), pending]
+        points[step] = [at, *map(sum, zip(*standing.values(), strict=True)), sum(queues.values())]
     return [[begun - FIRST_COMMIT_S, 0, 0, 0, None], *points.values()]
 
 

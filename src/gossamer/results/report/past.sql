@@ -6,7 +6,7 @@ SELECT min(epoch(committed_at)), max(epoch(committed_at)) FROM epochs WHERE epoc
 -- steps
 -- Sums are those of a shard's whole crawl: the last in each step says where it stood.
 SELECT floor((epoch(committed_at) - {begun}) / {step})::BIGINT AS step, shard, max(epoch(committed_at)), max(pages),
-    max(attempts), max(wire_bytes), arg_max({queued}, committed_at)
+    max(attempts), max(wire_bytes), arg_max(queued, committed_at)
 FROM epochs WHERE epoch(committed_at) < {before} GROUP BY 1, 2 ORDER BY 1, 2
 
 -- slowest

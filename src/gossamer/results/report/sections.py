@@ -47,7 +47,7 @@ def course(tables: ReportTables, begun: float, duration_s: float) -> figures.Tim
 
 def _queues(tables: ReportTables, begun: float, step_s: float, numbers: range) -> list[int]:
     """Return the length of the queue at the end of each step, the shards' together."""
-    if not tables.counts:
+    if not tables.has_epochs:
         return [0] * len(numbers)
     queued_at: dict[int, dict[int, int]] = {}
     for step, shard, queued in tables.all(_SQL["queues"], begun=repr(begun), step=step_s):
@@ -136,8 +136,8 @@ def _together(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def dns_and_caches(tables: ReportTables) -> tuple[figures.Dns, tuple[figures.Cache, ...], tuple[figures.Count, ...]]:
-    """Return lookups, caches and checks of links, summed over commits; nothing of a version that did not count."""
-    if not tables.counts:
+    """Return lookups, caches and checks of links, summed over commits; nothing without any."""
+    if not tables.has_epochs:
         return figures.Dns(), (), ()
     row = tables.one(_SQL["sums"], sums=", ".join(f"coalesce(sum({name}), 0)" for name in _NAMES))
     sums = dict(zip(_NAMES, row, strict=True))
@@ -159,7 +159,7 @@ def dns_and_caches(tables: ReportTables) -> tuple[figures.Dns, tuple[figures.Cac
     }  # fmt: skip
     on_disk = checks["disk"]
     checks["memory"] = max(0, checks["memory"] - on_disk)
-    if on_disk:  # Older versions did not count it.
+    if on_disk:
         pairs.append(("eliminator", checks["admitted"] + checks["popular"] + checks["memory"], on_disk))
     caches = tuple(
         figures.Cache(name, hits, misses, hits / (hits + misses)) for name, hits, misses in pairs if hits + misses

@@ -21,9 +21,9 @@ NEAR = "near_duplicate_of"
 TEXT_METHOD = "text_method"
 STATEMENTS = "usage_statements"
 RENDERED = "rendered"
-RENDER_REASON = "render_reason"
 USES = {purpose: "usage_" + purpose.replace("-", "_") for purpose in PURPOSES}
-"""Columns that files of earlier versions lack."""
+RENDER_REASON = "render_reason"
+"""A column that files of 1.0.0rc1 lack."""
 
 
 _HOSTS = """
@@ -59,22 +59,17 @@ class ReportTables:
         self._connection = connection
         self.has_links = bool(links)
         self.has_epochs = bool(epochs)
-        self.counts = False
-        """Whether commits have queue lengths and counters."""
         if epochs:
             commits = connection.read_parquet(list(epochs), union_by_name=True)
-            # Commits of an older version lack the counters that came later.
+            # Commits of 1.0.0rc1 lack the counters that came later.
             more = "".join(f", 0 AS {name}" for name in Counters.__struct_fields__ if name not in commits.columns)
             commits.create_view("commits")
             connection.execute(f"CREATE VIEW epochs AS SELECT *{more} FROM commits")  # noqa: S608 - all ours
-            self.counts = {"queued", "dns_lookups"} <= set(commits.columns)
         if not pages:
             return
         # Segments of one crawl may differ in their last columns.
         seen = connection.read_parquet(list(pages), union_by_name=True)
-        later = (NEAR, TEXT_METHOD, RENDERED, RENDER_REASON, STATEMENTS, *USES.values())
-        missing = [name for name in later if name not in seen.columns]
-        more = "".join(f", NULL::VARCHAR AS {name}" for name in missing)
+        more = f", NULL::VARCHAR AS {RENDER_REASON}" if RENDER_REASON not in seen.columns else ""
         seen.create_view("rows")
         times = "epoch(fetched_at) AS began_s, epoch(fetched_at) + fetch_s AS ended_s"
         connection.execute(f"CREATE VIEW pages AS SELECT *{more}, {times} FROM rows")  # noqa: S608 - all ours

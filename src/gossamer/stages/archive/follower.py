@@ -44,7 +44,7 @@ class Sealer(Following):
             self._elsewhere.add(name)
 
 
-def seal(path: Path, crc: int | None) -> str:
+def seal(path: Path, crc: int) -> str:
     """Return the SHA-256 of a finished file in hexadecimal; empty if it is missing. Blocks.
 
     An upload may have removed it meanwhile, and the files of a shard that moved stay on its previous machine. Raises
@@ -55,7 +55,7 @@ def seal(path: Path, crc: int | None) -> str:
         sums = sums_of(path)
     except FileNotFoundError:
         return ""
-    if crc is not None and sums.crc != crc:
+    if sums.crc != crc:
         raise DamagedError(
             f"{path} does not hold what was written into it (its CRC-32 differs): check the disk, put a "
             "sound copy in its place, then resume"
