@@ -44,9 +44,7 @@ from gossamer.engine.logs import Logs
 from gossamer.engine.shard import End
 from gossamer.model.errors import ConfigError, CrawlFailedError, HeadLostError, NoClusterError
 from gossamer.model.verbs import VERBS, ConflictError, Nothing, ScaleCrawl, Seed, StopCrawl, VerbRequest
-from gossamer.stages.archive.cdxj import entries_of_tables, write_index
-from gossamer.stages.archive.seals import INDEX
-from gossamer.stages.archive.segments import files_of
+from gossamer.stages.archive.cdxj import write_index_of
 from gossamer.state import slots
 from gossamer.world.clock import WallClock
 from gossamer.world.files import make_directory, write_whole
@@ -454,9 +452,7 @@ class ClusterCrawler(BaseCrawler):
         """Copy here the files that shards left elsewhere, and make the views of all shards."""
         if self.config.state.checkpoint_uri and self.config.cluster.gather:
             await gather(self.config, self.directory)
-        tables = files_of(self.directory, "pages")
-        bytes_max = self.config.archive.index_sort_bytes_max
-        await asyncio.to_thread(write_index, self.directory / INDEX, entries_of_tables(tables), bytes_max)
+        await asyncio.to_thread(write_index_of, self.directory, self.config.archive.index_sort_bytes_max)
 
     # ---- what can be asked
 

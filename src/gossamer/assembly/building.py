@@ -49,7 +49,6 @@ from gossamer.engine.pending_scope import PendingScope, ScopeMemory
 from gossamer.engine.pipeline import Pipeline
 from gossamer.engine.shard import CrawlLoop
 from gossamer.engine.stages import BatchEnding, Stages
-from gossamer.features.isolation import WALL_FACTOR
 from gossamer.features.permit import Exclusions
 from gossamer.model.product import __version__
 from gossamer.stages.archive.archive import Archives
@@ -62,7 +61,7 @@ from gossamer.state.journals import Journals
 from gossamer.state.schema import TOTALS
 from gossamer.state.slots import ShardSlots
 from gossamer.url.name import Namer
-from gossamer.world.alarm import OverrunAlarm
+from gossamer.world.alarm import WALL_FACTOR, OverrunAlarm
 from gossamer.world.clock import Clock, WallClock
 from gossamer.world.dice import Dice
 from gossamer.world.process import DirectoryLock
@@ -187,6 +186,7 @@ def ring_of(
         setup, storage, telemetry, namer, frontier, scope.chain, exclusions, scope.trapping, robots, looks, quarantine,
         archives, others,
     ))  # fmt: skip
+    recrawl = features.recrawl
     protocols = protocol_modules(config, config.operator.user_agent(__version__), clock, spills)
     isolated = isolation_of(config, setup.home.directory, modules.isolated)
     stages = Stages(
@@ -196,7 +196,7 @@ def ring_of(
         quarantine=quarantine, archive=archives, digest_algorithm=config.archive.digests, history=urls.history,
         copies=copies_of(config, epochs, content_seen, urls), trapping=scope.trapping, isolated=isolated,
         hints=features.hints, pending_scope=memory.pending_scope, exchange=others, rendering=features.rendering,
-        ending=features.ending or BatchEnding(urls, scope.chain, frontier, prioritizer),
+        ending=recrawl.revisiting if recrawl is not None else BatchEnding(urls, scope.chain, frontier, prioritizer),
     )  # fmt: skip
     for one in (resolver, protocols, isolated):
         setup.closing.push_async_callback(one.close)
@@ -204,7 +204,8 @@ def ring_of(
     _join(kept, (frontier, memory, scope.trapping, urls.url_seen, *features.durable))
     _watch_growth(config, kept, (frontier, epochs, exchange, *features.durable))
     counted = (resolver, robots, pipeline.discovery, urls.url_seen, frontier.control)
-    _count(kept, counters, counted, frontier, features.count_due)
+    count_due = recrawl.schedule.state.due.before if recrawl is not None else None
+    _count(kept, counters, counted, frontier, count_due)
     loop = CrawlLoop(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
     _note_orders(loop, kept.storage.slots)
     ring = CrawlRing(loop, pipeline, frontier, scope, urls, features)

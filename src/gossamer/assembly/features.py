@@ -16,7 +16,7 @@ from gossamer.engine.commit import Storage
 from gossamer.engine.counters import Telemetry
 from gossamer.engine.examine import Examiner, page_of
 from gossamer.engine.middleware import Middlewares
-from gossamer.engine.optional import BrowserRendering, Ending, Hints, ShardExchange
+from gossamer.engine.optional import BrowserRendering, Hints, ShardExchange
 from gossamer.engine.quarantine import Quarantine
 from gossamer.engine.traps import Trapping
 from gossamer.features.permit import Exclusions, RobotsTxt, Usage, robots_verdict
@@ -100,19 +100,9 @@ class Features(msgspec.Struct, frozen=True):
     """None unless notices of links are accepted."""
 
     @property
-    def ending(self) -> Ending | None:
-        """How visits end in a continuous crawl."""
-        return self.recrawl.revisiting if self.recrawl is not None else None
-
-    @property
     def durable(self) -> tuple[object, ...]:
         """Parts that may hold something for the next commit."""
         return (self.recrawl.schedule if self.recrawl is not None else None, self.rendering)
-
-    @property
-    def count_due(self) -> Callable[[float], int] | None:
-        """Counts the pages of a continuous crawl that are due before a time."""
-        return self.recrawl.schedule.state.due.before if self.recrawl is not None else None
 
 
 def features_of(parts: FeatureParts) -> Features:

@@ -17,9 +17,7 @@ from gossamer.engine.counters import Telemetry
 from gossamer.engine.explain import Explainer
 from gossamer.engine.watchdogs import Watchdogs
 from gossamer.stages.archive.archive import Archives, Followers
-from gossamer.stages.archive.cdxj import entries_of_tables, write_index
-from gossamer.stages.archive.seals import INDEX
-from gossamer.stages.archive.segments import files_of
+from gossamer.stages.archive.cdxj import write_index_of
 from gossamer.stages.archive.uploads import Uploads
 from gossamer.state.journals import Journals
 
@@ -49,9 +47,7 @@ class Outputs(msgspec.Struct, frozen=True):
         """
         self.require_tables()
         require_sound(self.home.directory, changes(self.home, self.journals.finals("pages/")))
-        directory = self.home.directory
-        entries = entries_of_tables(files_of(directory, "pages"))
-        return write_index(directory / INDEX, entries, self.config.archive.index_sort_bytes_max)
+        return write_index_of(self.home.directory, self.config.archive.index_sort_bytes_max)
 
 
 class Controls(msgspec.Struct, frozen=True):

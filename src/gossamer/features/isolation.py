@@ -14,13 +14,11 @@ from gossamer.model.modules import ModuleError
 from gossamer.model.pages import Findings, Page
 from gossamer.ports import ProcessingModule
 from gossamer.stages.process.chain import Modules, Processed
-from gossamer.world.alarm import ProcessorLimit
+from gossamer.world.alarm import WALL_FACTOR, ProcessorLimit
 from gossamer.world.pool import PoolSeat, Question, WorkerPool
 from gossamer.world.spill import Spill
 from gossamer.world.workers import DiedError, OverdueError, WorkerError
 
-WALL_FACTOR = 10.0
-"""Limit of a module's wall time, as a multiple of that of its processor time: a machine runs other work too."""
 ANSWER_BYTES_MAX = 64 << 20
 """A process with a longer answer is killed."""
 PAGES_WAITING_MAX = 2

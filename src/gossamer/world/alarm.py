@@ -19,6 +19,9 @@ from types import FrameType
 from gossamer.world.clock import Clock
 from gossamer.world.files import write_whole
 
+WALL_FACTOR = 10.0
+"""Limit of the wall time of work on a page, as a multiple of that of its processor time: a machine runs other work
+too."""
 TICKS = 20
 """Checks per limit: a run is interrupted at the latest after 1 + 1 / TICKS of its limit."""
 TICK_S_MIN = 0.005

@@ -23,6 +23,7 @@ from gossamer.features.render.patience import PagePatience
 from gossamer.features.render.session import Headers, PageSession
 from gossamer.model.visits import Failure, Reply
 from gossamer.stages.fetch.http import sendable
+from gossamer.world.alarm import WALL_FACTOR
 from gossamer.world.loop import wait_at_most
 
 LEADS_TO_MAX: Final = 100
@@ -34,8 +35,6 @@ DIALOGS_MAX: Final = 1_000
 """Of a page; one that opens them in a loop does nothing else."""
 STARVATION_TASKS: Final = 10_000
 """Tasks at one virtual instant after which time goes on."""
-WALL_FACTOR: Final = 10.0
-"""A page may take ten times its processor time of any other time: on a busy machine others run."""
 BEHAVIOR_S: Final = 1.0
 """Virtual seconds for scripts after each step of behaviors."""
 NOTICE_S: Final = 0.05

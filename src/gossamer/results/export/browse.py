@@ -14,6 +14,7 @@ from gossamer.results.export.bodies import RecordPlace
 from gossamer.results.export.changes import database_of, pages_in
 from gossamer.results.export.source import quote
 from gossamer.results.export.work import ExportPiece
+from gossamer.results.report.sections import step_length_s
 from gossamer.results.report.tables import queries
 from gossamer.stages.archive.schema import ITEM, ITEM_PLACES, ITEMS
 
@@ -91,7 +92,7 @@ class Browsed(AbstractContextManager["Browsed"]):
         ).fetchall()[0]
         if begin is None:
             return archived.HostHistory(host=host, step_s=1.0, periods=(), outcomes={})
-        step_s = _step_s((end - begin) / 1e6)
+        step_s = max(1.0, step_length_s((end - begin) / 1e6, PERIODS_MAX))
         step = round(step_s * 1e6)
         rows = self._database.execute(_HISTORY, [step, host]).fetchall()
         periods: dict[int, list[int]] = {}
@@ -133,17 +134,6 @@ def _confirming(visit: ArchivedVisit, confirmed: ArchivedVisit | None) -> Archiv
 def _visit(row: tuple[Any, ...]) -> ArchivedVisit:
     *fields, file, offset, length = row
     return ArchivedVisit(RecordPlace(file, offset, length) if offset is not None else None, *fields)
-
-
-_STEPS_S = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400)
-
-
-def _step_s(span_s: float) -> float:
-    """Return a round length of periods: some days where the span has more than `PERIODS_MAX` days."""
-    for step_s in _STEPS_S:
-        if span_s / step_s < PERIODS_MAX - 1:
-            return float(step_s)
-    return 86_400.0 * (1 + span_s // (86_400 * (PERIODS_MAX - 1)))
 
 
 def items_in(

@@ -24,11 +24,10 @@ from gossamer.results.export.source import naming
 from gossamer.results.forget.holdings import ASIDE, ForgottenPages, Holdings
 from gossamer.results.search.folder import LOG_FOLDER as SEARCH_LOGS
 from gossamer.results.search.folder import SUMS, faults, index_folders
-from gossamer.stages.archive.cdxj import entries_of_tables, write_index
+from gossamer.stages.archive.cdxj import write_index_of
 from gossamer.stages.archive.follower import ROW_GROUP_ROWS_MAX
 from gossamer.stages.archive.logs import batches, frame
 from gossamer.stages.archive.seals import INDEX
-from gossamer.stages.archive.segments import files_of
 from gossamer.stages.archive.tables import LOG_FOLDER as TABLE_LOGS
 from gossamer.stages.frontier.priority import RANKS_FILE
 from gossamer.state import slots
@@ -189,8 +188,7 @@ def rewrite_index(directory: Path, config: Config) -> None:
     for stray in directory.glob(f".{INDEX}-*"):
         shutil.rmtree(stray)
     if (directory / INDEX).exists():
-        entries = entries_of_tables(files_of(directory, "pages"))
-        write_index(directory / INDEX, entries, config.archive.index_sort_bytes_max)
+        write_index_of(directory, config.archive.index_sort_bytes_max)
 
 
 def rewrite_search(directory: Path, config: Config, pages: ForgottenPages) -> list[str]:

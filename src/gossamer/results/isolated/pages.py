@@ -17,8 +17,8 @@ from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.engine.examine import NoSlots
 from gossamer.engine.quarantine import examine_alone
-from gossamer.features.isolation import WALL_FACTOR, LimitedModules
-from gossamer.world.alarm import OverrunAlarm, ProcessorLimit
+from gossamer.features.isolation import LimitedModules
+from gossamer.world.alarm import WALL_FACTOR, OverrunAlarm, ProcessorLimit
 from gossamer.world.clock import WallClock
 from gossamer.world.pool import PoolSeat
 from gossamer.world.process import limit_memory

@@ -60,12 +60,12 @@ def _queues(tables: ReportTables, begun: float, step_s: float, numbers: range) -
     return found
 
 
-def step_length_s(duration_s: float) -> float:
-    """Return a round length of which at most `STEPS_MAX` cover the time."""
+def step_length_s(duration_s: float, steps_max: int = STEPS_MAX) -> float:
+    """Return a round length of which at most `steps_max` cover the time."""
     for length_s in _LENGTHS_S:
-        if duration_s / length_s <= STEPS_MAX - 1:
+        if duration_s / length_s <= steps_max - 1:
             return length_s
-    return _LENGTHS_S[-1] * (duration_s // (_LENGTHS_S[-1] * (STEPS_MAX - 1)) + 1)
+    return _LENGTHS_S[-1] * (duration_s // (_LENGTHS_S[-1] * (steps_max - 1)) + 1)
 
 
 def domains(tables: ReportTables) -> tuple[figures.Domain, ...]:

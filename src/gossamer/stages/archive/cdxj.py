@@ -23,8 +23,8 @@ from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
 from gossamer.model.errors import DamagedError
 from gossamer.stages.archive.members import HEAD_BYTES_MAX
-from gossamer.stages.archive.seals import record_seal
-from gossamer.stages.archive.segments import warcs_in
+from gossamer.stages.archive.seals import INDEX, record_seal
+from gossamer.stages.archive.segments import files_of, warcs_in
 from gossamer.stages.archive.surt import surt
 from gossamer.url.name import REQUEST_MARK
 from gossamer.world.files import publish
@@ -138,6 +138,11 @@ def write_index(target: Path, entries: Iterable[IndexEntry], sort_bytes_max: int
         record_seal(temporary, target)
         publish(temporary, target)
     return lines
+
+
+def write_index_of(directory: Path, sort_bytes_max: int) -> int:
+    """Write the index of a crawl from its finished tables. See `write_index` and `entries_of_tables`."""
+    return write_index(directory / INDEX, entries_of_tables(files_of(directory, "pages")), sort_bytes_max)
 
 
 def entries_of_tables(parquet_files: Iterable[Path]) -> Iterator[IndexEntry]:
