@@ -29,6 +29,7 @@ from gossamer.stages.scope.traps import Traps
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import CHANGES, PARTITIONED, under
 from gossamer.world.clock import Clock
+from gossamer.world.files import Stamp, stamp_of
 
 if TYPE_CHECKING:
     from gossamer.assembly.ring import CrawlRing
@@ -151,10 +152,6 @@ def changes_of(epochs: Epochs) -> list[dict[str, object]]:
     return [msgspec.structs.asdict(change) for change in found[-CHANGES_SHOWN_MAX:]]
 
 
-Stamp = tuple[int, int, int]
-"""Identifies a state of a file: time of change, length, inode."""
-
-
 class Watching:
     """Watches `scope.exclude_hosts_file` while the crawl runs. A bad list leaves the old one in force.
 
@@ -182,7 +179,7 @@ class Watching:
         seen: Stamp | None = None
         while True:
             await asyncio.sleep(self._pause_s)
-            stamp = _stamp(self._path)
+            stamp = stamp_of(self._path)
             if stamp == seen and stamp != self._taken:
                 await self._read(self._path)
                 self._taken = stamp
@@ -198,14 +195,6 @@ class Watching:
         if self._exclusions.set_listed(hosts):
             self._logs.info("exclusions_read", file=str(path), hosts=len(hosts))
             self._stir()
-
-
-def _stamp(path: Path) -> Stamp | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 TRAPS_NAMED_MAX = 5

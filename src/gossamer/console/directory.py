@@ -15,6 +15,7 @@ from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.product import LOCK
 from gossamer.model.words import shell_word
 from gossamer.results.report.figures import Past
+from gossamer.world.files import Stamp, stamp_of
 from gossamer.world.process import MAINTENANCE, DirectoryLock
 
 if TYPE_CHECKING:
@@ -27,9 +28,9 @@ KEPT_S = 2.0
 HELD_S = 0.2
 """Time for which a process that has the crawl holds its lock; readers hold it for less."""
 PASSING = ("starting", "stopping")
-UNSETTLED = (-1, -1)
-Stamp = tuple[int, int]
+CrawlStamp = tuple[Stamp, Stamp]
 """Identifies a state of the files that change each time the crawl is opened: while it is equal, so is the status."""
+UNSETTLED: CrawlStamp = ((-1, -1, -1), (-1, -1, -1))
 TURN_S_MAX = 60.0
 
 
@@ -70,7 +71,7 @@ class Directory:
         """Answer for the crawl in `directory`; `note` takes sentences about internal errors."""
         self.directory = directory
         self._note = note
-        self._status: tuple[float, Stamp, dict[str, object]] | None = None
+        self._status: tuple[float, CrawlStamp, dict[str, object]] | None = None
         self._turn = asyncio.Lock()
         self._past: asyncio.Future[Past] | None = None
         self._ran = False
@@ -133,12 +134,12 @@ class Directory:
 
     async def _current(self) -> dict[str, object]:
         now = asyncio.get_running_loop().time()
-        stamp = stamp_of(self.directory)
+        stamp = stamp_of_crawl(self.directory)
         if self._status is None or (now - self._status[0] > KEPT_S and self._status[1] != stamp):
             status = await self._status_now()
             self._past = None
             # A process that lets go of it may leave no trace of that.
-            stamp = UNSETTLED if status["state"] in PASSING else stamp_of(self.directory)
+            stamp = UNSETTLED if status["state"] in PASSING else stamp_of_crawl(self.directory)
             self._status = (now, stamp, status)
         return self._status[2]
 
@@ -180,15 +181,9 @@ def _is_supervised(directory: Path) -> bool:
     return DirectoryLock.is_held(directory, HELD_S) and not DirectoryLock.is_held(directory / MAINTENANCE)
 
 
-def stamp_of(directory: Path) -> Stamp:
+def stamp_of_crawl(directory: Path) -> CrawlStamp:
     """Return the stamp of a crawl that does not run."""
-    found = []
-    for name in (LOCK, "crawl.toml"):
-        try:
-            found.append((directory / name).stat().st_mtime_ns)
-        except OSError:
-            found.append(0)
-    return found[0], found[1]
+    return stamp_of(directory / LOCK), stamp_of(directory / "crawl.toml")
 
 
 def _recent(past: Past, asked: verbs.RecentOf) -> dict[str, object]:

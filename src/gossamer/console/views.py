@@ -16,7 +16,7 @@ from gossamer.config.gather import reopen
 from gossamer.config.secret import redact
 from gossamer.config.sections import key_of
 from gossamer.config.toml import to_toml
-from gossamer.console.directory import Stamp, stamp_of
+from gossamer.console.directory import CrawlStamp, stamp_of_crawl
 from gossamer.model.archived import OFFSET_MAX, ROWS_MAX, HostHistory, ItemList, PageVersions
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
@@ -87,7 +87,7 @@ class Views:
         self._reads = service.reads
         self._replay = service.replay
         self._turns: dict[str, asyncio.Lock] = {}
-        self._report: tuple[float, Stamp | None, dict[str, object]] | None = None
+        self._report: tuple[float, CrawlStamp | None, dict[str, object]] | None = None
 
     async def configuration(self, _: Nothing) -> object:
         """Return all keys. About 30 ms, in a thread."""
@@ -109,7 +109,7 @@ class Views:
         """
         now = asyncio.get_running_loop().time
         async with self._turn("report"):
-            stamp = None if DirectoryLock.is_held(self._directory / LOCK) else stamp_of(self._directory)
+            stamp = None if DirectoryLock.is_held(self._directory / LOCK) else stamp_of_crawl(self._directory)
             kept = self._report
             if kept is None or (now() - kept[0] > REPORT_KEPT_S and (stamp is None or stamp != kept[1])):
                 kept = self._report = (now(), stamp, await _make_report(self._directory))

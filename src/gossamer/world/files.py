@@ -101,11 +101,20 @@ def require_there(path: Path) -> None:
 
 def sync_directory(path: Path) -> None:
     """Make the names in `path` survive a power cut: without this a new or renamed file can be lost."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    sync_file(path)
+
+
+Stamp = tuple[int, int, int]
+"""Identifies a state of a file: time of change, length, inode."""
+
+
+def stamp_of(path: Path) -> Stamp:
+    """Return the stamp of a file; zeros for one that cannot be found."""
     try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+        found = path.stat()
+    except OSError:
+        return 0, 0, 0
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def make_directory(path: Path) -> None:

@@ -11,7 +11,7 @@ import socket
 import struct
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Generic, NamedTuple, Self, TypeVar
 
 from gossamer.world.loop import wait_at_most
@@ -31,6 +31,7 @@ _ANSWER = struct.Struct("<QQ")
 """Head of an answer: number of the question, and length."""
 
 Answer = TypeVar("Answer")
+One = TypeVar("One")
 
 
 class _Outstanding(NamedTuple, Generic[Answer]):
@@ -292,6 +293,21 @@ class PoolSeat:
         while left:  # Without a buffer (PYTHONUNBUFFERED), a signal cuts a write short.
             left = left[self._sink.write(left) :]
         self._sink.flush()
+
+
+def parts_of(items: Iterable[One], size_of: Callable[[One], int], items_max: int, size: int) -> Iterator[list[One]]:
+    """Yield items for one question after the other: `items_max` of them, or as many as exceed `size` together."""
+    some: list[One] = []
+    held = 0
+    for item in items:
+        some.append(item)
+        held += size_of(item)
+        if len(some) >= items_max or held > size:
+            yield some
+            some = []
+            held = 0
+    if some:
+        yield some
 
 
 def _make_shared_memory() -> int:

@@ -19,7 +19,7 @@ import msgspec
 
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
-from gossamer.world.files import write_whole
+from gossamer.world.files import stamp_of, write_whole
 from gossamer.world.inputs import read_input
 
 LOOK_S = 60.0
@@ -161,7 +161,7 @@ class KeyFile:
     def __init__(self, path: Path, now: float) -> None:
         """Raises ConfigError: as `read_keys`."""
         self._path = path
-        self._stamp = _stamp(path)
+        self._stamp = stamp_of(path)
         self._keys = read_keys(path)
         self._look_at = now + LOOK_S
         self._key = signing_key(self._keys, now)
@@ -170,7 +170,7 @@ class KeyFile:
         """Return the key that signs now. Looks at the file once a minute; one that cannot be read changes nothing."""
         if now >= self._look_at:
             self._look_at = now + LOOK_S
-            stamp = _stamp(self._path)
+            stamp = stamp_of(self._path)
             if stamp != self._stamp:
                 with suppress(ConfigError):  # Out of reach: the keys in memory are still the operator's.
                     self._keys = read_keys(self._path)
@@ -189,11 +189,3 @@ def _write(path: Path, keys: Sequence[SigningKey]) -> None:
         write_whole(path, data + b"\n", private=True)
     except OSError as error:
         raise ConfigError(f"cannot write the key file {path}: {error.strerror}; name another file") from None
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    try:
-        status = path.stat()
-    except OSError:
-        return 0, 0
-    return status.st_mtime_ns, status.st_ino

@@ -8,6 +8,7 @@ import hashlib
 import zipfile
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -216,15 +217,9 @@ def _write_index(target: Path, target_of_blocks: Path, lines: Iterator[bytes]) -
     new, new_of_blocks = (path.with_name(path.name + ".new") for path in (target, target_of_blocks))
     with new.open("wb") as packed, new_of_blocks.open("wb") as blocks:
         blocks.write(b"!meta 0 " + _JSON.encode({"format": "cdxj-gzip-1.0", "filename": target.name}) + b"\n")
-        held: list[bytes] = []
         offset = 0
-        for line in lines:
-            held.append(line)
-            if len(held) == LINES_A_BLOCK:
-                offset = _write_block(packed, blocks, held, offset)
-                held = []
-        if held:
-            _write_block(packed, blocks, held, offset)
+        while some := list(islice(lines, LINES_A_BLOCK)):
+            offset = _write_block(packed, blocks, some, offset)
     publish(new, target)
     publish(new_of_blocks, target_of_blocks)
 

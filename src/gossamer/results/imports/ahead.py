@@ -21,7 +21,7 @@ from gossamer.config.live import FILE
 from gossamer.engine.examine import Examined, Examiner, dead
 from gossamer.results.imports.capture import Capture, CapturePlace, ImportRequest, Item, Refused, Room, Skipped, Source
 from gossamer.results.imports.reading import captures_of
-from gossamer.world.pool import WorkerPool
+from gossamer.world.pool import WorkerPool, parts_of
 from gossamer.world.process import child_environment, processors
 from gossamer.world.workers import WorkerError
 
@@ -81,17 +81,9 @@ def offset_of(item: Item) -> int:
 
 def together(items: Iterator[Item]) -> Iterator[list[Item]]:
     """Yield some items at a time."""
-    some: list[Item] = []
-    size = 0
-    for item in items:
-        some.append(item)
-        size += item.body_bytes if isinstance(item, Capture) else 0
-        if len(some) == TOGETHER_MAX or size > TOGETHER_BYTES:
-            yield some
-            some = []
-            size = 0
-    if some:
-        yield some
+    return parts_of(
+        items, lambda item: item.body_bytes if isinstance(item, Capture) else 0, TOGETHER_MAX, TOGETHER_BYTES
+    )
 
 
 class Borders:

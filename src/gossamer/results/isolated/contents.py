@@ -23,6 +23,7 @@ from gossamer.results.export.mirror import write_files
 from gossamer.results.export.opening import export_means
 from gossamer.world.alarm import ProcessorLimit
 from gossamer.world.loop import calm_collector
+from gossamer.world.pool import parts_of
 from gossamer.world.process import child_environment, limit_data, processors
 from gossamer.world.workers import NICENESS
 
@@ -110,7 +111,7 @@ class ContentProcesses(AbstractContextManager["ContentProcesses"]):
 
     def _ask(self, work: tuple[str, ...], warc_folder: Path, pages: Iterable[ArchivedPage]) -> Iterator[Any]:
         asked: deque[tuple[Connection, ContentQuestion]] = deque()
-        for number, some in enumerate(_in_parts(pages)):
+        for number, some in enumerate(parts_of(pages, _bytes_of, PAGES_AT_ONCE, QUESTION_BYTES_MAX)):
             if len(asked) >= WAITING * self._processes_max:
                 yield from _read_answer(*asked.popleft())
             question = ContentQuestion(str(self._config_file), str(warc_folder), some, work)
@@ -139,18 +140,8 @@ class ContentProcesses(AbstractContextManager["ContentProcesses"]):
         return self._processes[number].connection
 
 
-def _in_parts(pages: Iterable[ArchivedPage]) -> Iterator[list[ArchivedPage]]:
-    some: list[ArchivedPage] = []
-    size = 0
-    for page in pages:
-        some.append(page)
-        size += len(page.url.encode()) + len(page.file)
-        if len(some) >= PAGES_AT_ONCE or size >= QUESTION_BYTES_MAX:
-            yield some
-            some = []
-            size = 0
-    if some:
-        yield some
+def _bytes_of(page: ArchivedPage) -> int:
+    return len(page.url.encode()) + len(page.file)
 
 
 def _read_answer(connection: Connection, question: ContentQuestion) -> Iterator[Any]:
