@@ -112,6 +112,8 @@ ANSWERS = [
         )
         for command in (
             ["status", "halfway"],
+            ["metrics", "halfway"],
+            ["pause", "halfway"],
             ["resume", "halfway"],
             ["serve", "--port", "0", "halfway"],
             ["forget", "halfway", "page"],
@@ -120,7 +122,6 @@ ANSWERS = [
             ["verify", "halfway"],
         )
     ),
-    (["pause", "halfway"], "no crawl runs in halfway; gossamer resume halfway continues it"),
     (["status"], "missing argument 'DIR'; write gossamer status DIR"),
     (["why", "crawled"], "missing argument 'URL'; write gossamer why DIR URL"),
     (
@@ -888,7 +889,7 @@ ANSWERS = [
         ["check", "page.html"],
         ("'page.html' is a file, not a URL; serve its folder, as with python -m http.server, and give that address"),
     ),
-    (["crawl", SEED, "--allow-private", "--max-depth=-1"], "--max-depth -1: expected 0 or more"),
+    (["crawl", SEED, "--allow-private", "--max-depth=-1"], "--max-depth -1: expected 0 or more; leave it out for no limit"),
     (
         ["crawl", SEED, "--format", "csv"],
         (

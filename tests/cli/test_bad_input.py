@@ -272,6 +272,25 @@ def test_a_mistake_is_one_line_and_leaves_nothing(
     assert there(tmp_path) == before
 
 
+VALUES = {
+    ("scope.scope", "all"): "did you mean 'any'?", ("scope.scope", "Whole_Site"): "'host' is one server name",
+    ("politeness.preset", "fast"): "'own' is for your own servers", ("crawl.render", "yes"): "did you mean 'always'?",
+    ("crawl.mode", "once"): "did you mean 'batch'?", ("scope.depth_max", "inf"): "leave it out for no limit",
+    ("scope.depth_max", "-1"): "leave it out for no limit", ("logs.level", "WARN"): "did you mean 'warning'?",
+    ("fetch.tls_min", "TLSv1.2"): "did you mean '1.2'?", ("politeness.per_host", "max"): "write a number such as 4",
+    ("limits.max_pages", "Infinity"): "leave it out for no limit", ("cluster.workers", "cpus"): "write auto",
+}  # fmt: skip
+"""Values that people write by habit, and what must be in the answer."""
+
+
+@pytest.mark.parametrize(("key", "value"), VALUES)
+def test_a_value_of_another_program_is_answered_with_ours(mistake: Mistake, key: str, value: str) -> None:
+    said = mistake([*LOCAL, "--set", f"{key}={value}"])
+    assert said.count("\n") == 1
+    assert said.count("did you mean") <= 1
+    assert VALUES[key, value] in said
+
+
 @pytest.mark.parametrize(("arguments", "answer"), ANSWERS)
 def test_the_whole_answer_to_a_wrong_word(mistake: Mistake, tmp_path: Path, arguments: list[str], answer: str) -> None:
     for name, content in MORE.items():

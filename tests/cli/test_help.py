@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import typer
@@ -20,6 +21,7 @@ from gossamer.cli.output import Exit
 from gossamer.config.flags import FLAGS
 from gossamer.config.sections import keys, sections
 from gossamer.config.synonyms import equivalent_of, synonyms
+from gossamer.options import keys_of
 from tests.cli.conftest import Gossamer
 
 REPOSITORY = Path(__file__).parents[2]
@@ -240,6 +242,16 @@ def test_what_is_suggested_exists() -> None:
         assert key in example
     assert all(equivalent_of(word, as_option=True) for word in others.keys.keys() - typed)
     assert equivalent_of("frobnicate", as_option=True) == ""
+
+
+def test_each_value_that_is_suggested_is_valid_and_no_valid_one_is_corrected() -> None:
+    for key, clauses in synonyms().values.items():
+        assert key in keys()
+        section, _, name = key.partition(".")
+        choices = {*get_args(keys_of(sections()[section])[name].type)}
+        assert not choices & clauses.keys()
+        for clause in set(clauses.values()):
+            assert set(re.findall("'([^']+)'", clause)) <= choices
 
 
 @pytest.mark.parametrize(

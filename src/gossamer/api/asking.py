@@ -32,7 +32,9 @@ async def ask_crawl(directory: Path, request: Mapping[str, object], answer_s_max
             try:
                 with socket_name(directory / "state" / SOCKET) as path:
                     reader, writer = await asyncio.open_unix_connection(path, limit=ANSWER_BYTES_MAX)
-            except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError) as error:
+            except PermissionError:
+                return refusal("refused", f"may not ask the crawl in {directory}; run this as the user who started it")
+            except OSError as error:  # Such as of a `state` that is missing, a file, or a link to itself.
                 raise NotRunningError(f"no crawl runs in {directory}") from error
             try:
                 writer.write(asked)
@@ -41,8 +43,6 @@ async def ask_crawl(directory: Path, request: Mapping[str, object], answer_s_max
                 writer.close()
     except TimeoutError:
         return refusal("overdue", f"the crawl in {directory} did not answer within {answer_s_max:g} s")
-    except PermissionError:
-        return refusal("refused", f"may not ask the crawl in {directory}; run this as the user who started it")
     except ValueError:
         return refusal("failed", "the answer is too long; ask for less")
     except OSError:

@@ -199,6 +199,9 @@ def ask(
         except NotRunningError as error:
             is_over = not isinstance(error.__cause__, OSError) or time.monotonic() > begins_by
             if is_over or not is_held(directory):
+                from gossamer.config.gather import require_state  # Only a crawl that does not answer needs it.
+
+                require_state(directory)
                 raise
             time.sleep(PAUSE_S)
         else:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
 from gossamer.config.sections import key_of, keys, sections
-from gossamer.config.synonyms import equivalent_of
+from gossamer.config.synonyms import equivalent_of, synonyms
 from gossamer.options import Mistake, NamedSection, Section, keys_of, nearest, rule_type
 from gossamer.stages.fetch.credentials import REDACTED
 from gossamer.stages.process.options import FieldRule
@@ -14,7 +14,7 @@ from gossamer.stages.process.options import FieldRule
 SHOWN_CHARACTERS_MAX = 60
 TRUTHS = {"true": "true", "yes": "true", "on": "true", "false": "false", "no": "false", "off": "false"}
 """Words that people write for the two values of a switch, in lower case, and TOML's value for each."""
-_UNLIMITED = re.compile(r"-?\d+|-?inf\w*|all|none|no|never|forever|unlimited").fullmatch
+_UNLIMITED = re.compile(r"-?\d+|-?inf\w*|all|any|max|none|no|null|never|off|forever|infinit[ey]|unlimited|∞").fullmatch
 """Matches what other programs take for no limit, where it is no number that a limit can have."""
 
 
@@ -36,8 +36,11 @@ def _line(mistake: Mistake, origins: Mapping[str, str]) -> str:
         message += f"; write [{given}]"
     if message == "expected true or false" and (truth := TRUTHS.get(str(mistake.given).lower())):
         message += f"; write {truth}"
-    if path[0] == "limits" and len(path) > 1 and _UNLIMITED(str(mistake.given).lower().removesuffix(".0")):
+    word = str(mistake.given).strip().lower().removesuffix(".0")
+    if (path[0] == "limits" or path[:2] == ("scope", "depth_max")) and len(path) > 1 and _UNLIMITED(word):
         message += "; leave it out for no limit"
+    elif meant := synonyms().values.get(".".join(path), {}).get(word.replace("_", "-").replace(" ", "-")):
+        message = message.partition("; did you mean")[0] + f"; {meant}"
     if not message.startswith("expected "):  # A package's own sentence, which names the value.
         return where + message if is_option else f"{where}{'.'.join(path)}: {message}"
     return f"{place} {given}: {message}" if is_option else f"{where}{'.'.join(path)} is {given}, {message}"

@@ -37,6 +37,8 @@ class Synonyms(NamedTuple):
     """How to read an object in Python that is no list, by the name of its table of attributes: a clause."""
     examples: Mapping[str, str]
     """How to write a key whose value is more than a number or a word, by the key."""
+    values: Mapping[str, Mapping[str, str]]
+    """Values, by the key: a clause about what to write instead."""
 
 
 @cache
@@ -46,7 +48,9 @@ def synonyms() -> Synonyms:
     by_word = {name: _by_word(tables[name]) for name in ("keys", "clauses", "commands", "own", "check", "arguments")}
     by_word["keys"] = {flag.option: flag.key for flag in FLAGS} | by_word["keys"]
     attributes = {name: _by_word(table) for name, table in tables["attributes"].items()}
-    return Synonyms(**by_word, attributes=attributes, operations=tables["operations"], examples=tables["examples"])
+    values = {key: _by_word(table) for key, table in tables["values"].items()}
+    read = {name: tables[name] for name in ("operations", "examples")}
+    return Synonyms(**by_word, **read, attributes=attributes, values=values)
 
 
 def _by_word(table: Mapping[str, str]) -> dict[str, str]:
