@@ -15,6 +15,8 @@ from urllib.parse import quote
 
 import pytest
 
+from gossamer.config import configure
+from gossamer.model.errors import ConfigError
 from gossamer.results.isolated.reads import ReplayPlace, seal, unseal
 from tests.answering import Answering
 from tests.console.conftest import QUICK, Answer, Caller, Commands
@@ -201,6 +203,44 @@ def test_only_the_console_gives_out_paths_that_lead_somewhere(call: Caller, shop
     assert frames.startswith("default-src 'self';")
     assert f"frame-src http://127.0.0.1:{found['replay_port']}" in frames
     assert "frame-src" not in call.get("/").headers["content-security-policy"]
+
+
+@pytest.mark.heavy
+@pytest.mark.promise("Console", "Through a proxy, archived pages have another host name than the dashboard's.")
+@pytest.mark.parametrize("url", ["https://replay.example/many", ""])
+def test_through_a_proxy_archived_pages_have_a_name_of_their_own(
+    commands: Commands, serving: tuple[Caller, int], shop: str, url: str
+) -> None:
+    proxied = ("--set", "console.public_url=https://crawls.example/a", "--set", f"console.replay_url={url}")
+    call, process = commands.served("serve", "many/one", "--port", "0", *proxied)
+    through = {"Host": "crawls.example"}
+    try:
+        policy = call("GET", "/", headers=through).headers["content-security-policy"]
+        assert policy.endswith("frame-src https://replay.example" if url else "frame-src 'none'")
+        found = call("GET", f"/api/versions?url={quote(shop)}", headers=through, token=call.token).json
+        assert (found["public_host"], found["replay_url"]) == ("crawls.example", url)
+        shown = Caller(found["replay_port"], "")(
+            "GET", f"/{found['versions'][0]['replay']}", headers={"Host": "replay.example"}
+        )
+        assert shown.status == 200
+        policy = shown.headers["content-security-policy"]
+        assert policy.startswith("sandbox;")
+        assert policy.endswith(" https://crawls.example")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
+@pytest.mark.parametrize(
+    ("public", "replay"),
+    [
+        ("https://a.example", "https://a.example/replay"), ("https://a.example", "https://A.example:8443"),
+        ("https://a.example", "http://b.example"), ("", "https://b.example"), ("https://a.example", "b.example"),
+    ],
+)  # fmt: skip
+def test_archived_pages_never_have_the_consoles_own_name(public: str, replay: str) -> None:
+    with pytest.raises(ConfigError, match="replay_url"):
+        configure(options={}, sets=[f"console.public_url={public}", f"console.replay_url={replay}"])
 
 
 def test_a_sealed_path_leads_where_it_was_made_to_lead() -> None:

@@ -20,7 +20,7 @@ from gossamer.console.access import FILE
 from gossamer.console.fleet import CrawlSummary, Fleet
 from gossamer.console.folder import OWN, Folder
 from gossamer.console.service import Service
-from gossamer.model.verbs import VERBS, MissingError
+from gossamer.model.verbs import VERBS, ConflictError, MissingError
 from gossamer.world.process import DirectoryLock
 from tests.console.conftest import QUICK, SMALL, Caller, Commands, until
 
@@ -216,6 +216,27 @@ def test_crawls_are_created_run_and_listed(run: Commands, web: str) -> None:
 
 
 @pytest.mark.heavy
+def test_a_crawl_is_deleted_once_it_is_over_and_its_name_confirmed(run: Commands, web: str) -> None:
+    call, server = run.served("serve", "--port", "0")
+    assert call.post("/api/crawls", name="one", config=config_of(web)).status == 201
+    until(lambda: crawl_of(call, "one")["pages"] > 0)
+    assert call.post("/api/crawls", name="two", config=config_of(web), start=False, when="every day at 3").status == 201
+    assert "'one' runs; stop it first" in call.post("/api/crawls/one/delete", name="one").error
+    assert "nothing is deleted" in call.post("/crawls/two/api/delete", name="one").error
+    assert call("POST", "/api/crawls/two/delete", {"name": "two"}).status == 401
+    assert call.post("/api/crawls/two/delete").status == 422
+    assert [one["name"] for one in call.post("/crawls/two/api/delete", name="two").json["crawls"]] == ["one"]
+    assert call.post("/api/crawls/one/stop", now=True).status == 200
+    until(lambda: crawl_of(call, "one")["state"] == "stopped")
+    until(lambda: call.post("/api/crawls/one/delete", name="one").status == 200)  # Its status may just be read.
+    assert call.get("/api/crawls/one").status == call.get("/crawls/one/").status == 404
+    assert call.get("/api/crawls").json["crawls"] == []
+    assert call.post("/api/crawls", name="one", config=config_of(web), start=False).status == 201
+    assert ended(server) == 0
+    assert sorted(path.name for path in (run.directory / OWN).glob("*.*")) == ["console.token", "one.json", "one.toml"]
+
+
+@pytest.mark.heavy
 def test_a_crawl_that_starts_is_not_said_to_be_stopped(run: Commands, web: str) -> None:
     call, _ = run.served("serve", "--port", "0")
     assert call.post("/api/crawls", name="one", config=config_of(web)).json["state"] == "starting"
@@ -399,6 +420,54 @@ def test_crawls_in_folders_of_other_names_are_listed_or_named(tmp_path: Path) ->
     for name in ("", ".", "..", ".hidden", "crawl/../crawl", "photos", *others):
         with pytest.raises(MissingError):
             folder.directory(name)
+    folder.close()
+
+
+def test_deleting_a_crawl_leaves_the_others_and_what_a_link_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere/state").mkdir(parents=True)
+    (tmp_path / "elsewhere/crawl.toml").touch()
+    folder = Folder(tmp_path / "many")
+    begun = ("one", "one.2026-01-01-0300")
+    for name in begun:
+        (folder.path / name / "state").mkdir(parents=True)
+        (folder.path / name / "crawl.toml").touch()
+    (folder.path / "linked").symlink_to("../elsewhere")
+    for name in (*begun, "linked", "made"):
+        folder.config_file(name).touch()
+        folder.keep(name, folder.wish(name))
+    for name in ("one", "linked", "made"):
+        folder.delete(name)
+        with pytest.raises(MissingError):
+            folder.delete(name)
+    folder.sweep("one")
+    assert folder.names() == ["one.2026-01-01-0300"]
+    left = ["lock", "linked.deleted", "one.2026-01-01-0300.json", "one.2026-01-01-0300.toml"]
+    assert sorted(one.name for one in folder.own.iterdir()) == sorted(left)
+    folder.sweep()  # As the next server does.
+    assert sorted(one.name for one in folder.own.iterdir()) == sorted(left[:1] + left[2:])
+    assert (tmp_path / "elsewhere/crawl.toml").exists()
+    folder.close()
+
+
+@pytest.mark.promise("Console", "A crawl that runs or is read is not deleted.")
+@pytest.mark.parametrize("how", ["runs", "is read", "is forgotten from"])
+def test_a_crawl_that_runs_or_is_read_is_not_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    monkeypatch.setattr("gossamer.console.folder.READING_S_MAX", 0.0)
+    folder = Folder(tmp_path)
+    (tmp_path / "one/warc").mkdir(parents=True)
+    (tmp_path / "one/crawl.toml").touch()
+    (tmp_path / "one/warc/a.warc.gz").touch()
+    if how == "is read":
+        with (tmp_path / "one/warc/a.warc.gz").open(), pytest.raises(ConflictError, match="a program reads 'one'"):
+            folder.delete("one")
+    else:
+        monkeypatch.setattr("gossamer.console.folder.is_open", lambda _: False)  # As where the system does not tell.
+        with DirectoryLock(tmp_path / "one/state" / ("lock" if how == "runs" else "maintenance")) as lock:
+            assert lock.acquire(0.0)
+            with pytest.raises(ConflictError, match="a program works on 'one'"):
+                folder.delete("one")
+    assert (tmp_path / "one/warc/a.warc.gz").exists()
+    assert folder.names() == ["one"]
     folder.close()
 
 

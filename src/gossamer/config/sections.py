@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from ipaddress import ip_address
 from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
@@ -231,6 +232,14 @@ class ConsoleOptions(Section, frozen=True):
             check=web_address,
         ),
     ] = ""
+    replay_url: Annotated[
+        str,
+        Key(
+            "URL of archived pages from outside: a name of its own, which your proxy leads to the port after the "
+            "console's. Empty: they are not shown at public_url.",
+            check=web_address,
+        ),
+    ] = ""
     address: Annotated[
         str,
         Key("Serve on this address; on all but loopback, each request needs the token.", basic=True, check=_is_ours),
@@ -243,6 +252,15 @@ class ConsoleOptions(Section, frozen=True):
     request_s_max: Annotated[
         float, Key("A request whose head, or whose body, takes longer to arrive is given up.", gt=0)
     ] = 10.0
+
+    def __post_init__(self) -> None:
+        outside = urlsplit(self.public_url)
+        replay = urlsplit(self.replay_url)
+        # No page of a stranger has the console's origin, and browsers show no http in a page of https.
+        if self.replay_url and (replay.hostname == outside.hostname or replay.scheme != outside.scheme):
+            raise ValueError(
+                "replay_url has another host than public_url, such as https://replay.example.org beside it"
+            )
 
 
 class Config(Section, frozen=True):

@@ -66,7 +66,7 @@ class Access(NamedTuple):
 def access_of(state: Path, options: ConsoleOptions, hook_bytes_max: int = 0) -> Access:
     """Return the access with the token in the directory `state`. Raises ConfigError: the token cannot be kept."""
     bounds = Bounds(options.body_bytes_max, options.request_s_max)
-    return Access(token_of(state), is_local(options.address), bounds, hook_bytes_max, _place(options.public_url))
+    return Access(token_of(state), is_local(options.address), bounds, hook_bytes_max, place_of(options.public_url))
 
 
 class Guard:
@@ -138,14 +138,15 @@ def _is_loopback(host: str) -> bool:
 
 def _is_own(headers: Headers, host: str, *, is_page: bool) -> bool:
     origin = headers.get("origin")
-    if origin is not None and _place(origin) != host:
+    if origin is not None and place_of(origin) != host:
         return False
     # A link that leads here from elsewhere may be followed: what it shows is shown to who followed it, and in no frame.
     is_link = is_page and headers.get("sec-fetch-mode") == "navigate"
     return is_link or headers.get("sec-fetch-site", "").lower() in OWN_SITES
 
 
-def _place(origin: str) -> str:
+def place_of(origin: str) -> str:
+    """Return the host and port of a web address, in lower case; empty: it is none."""
     try:
         parts = urlsplit(origin.lower())
     except ValueError:

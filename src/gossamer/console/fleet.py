@@ -23,7 +23,7 @@ from gossamer.config.gather import reopen
 from gossamer.config.toml import as_assignments
 from gossamer.console.crawl import ConsoleCrawl
 from gossamer.console.directory import Directory
-from gossamer.console.folder import CrawlWish, Folder
+from gossamer.console.folder import READING_S_MAX, CrawlWish, Folder
 from gossamer.console.schedule import FORMS, read_schedule
 from gossamer.console.service import Service
 from gossamer.model.archived import OFFSET_MAX, ROWS_MAX, Compared, Comparison
@@ -45,8 +45,6 @@ ENDING_S_MAX = 20.0
 """A crawl whose end was requested is begun again once its process is gone, if that takes no longer."""
 STARTING_S_MAX = 10.0
 """A request to begin a crawl is answered once the crawl has a process, and after this long without."""
-READING_S_MAX = 5.0
-"""Readers of a stopped crawl hold its directory for a moment, too."""
 STATUS_S_MAX = 5.0
 UNANSWERED = f"its status could not be read within {STATUS_S_MAX:g} s"
 READ_AT_ONCE_MAX = 2
@@ -87,6 +85,12 @@ class ScheduleRequest(VerbRequest, frozen=True):
     when: Annotated[
         str, Meta(max_length=200, description=f"In the local time of the server: {FORMS}; empty: no longer.")
     ]
+
+
+class DeleteRequest(VerbRequest, frozen=True):
+    """Which crawl is deleted."""
+
+    name: Annotated[Text, Meta(description="The name of the crawl once more, as a confirmation.")]
 
 
 class ComparisonOf(VerbRequest, frozen=True):
@@ -161,6 +165,8 @@ class _Entry:
         self.has_process = asyncio.Event()
         """Set when a process was started since the last request."""
         self.deaths = 0
+        self.is_leaving = False
+        """It is being deleted."""
         self.problem = ""
         self.asking: asyncio.Task[dict[str, object]] | None = None
         """Asks for its status."""
@@ -203,6 +209,7 @@ class Fleet:
         the bound allows. From now on, start what is due by its schedule.
         """
         self._scheduling = self._group.create_task(self._keep_schedules())
+        self._group.create_task(asyncio.to_thread(self.folder.sweep))
         wished = {name: entry for name in self.folder.names() if (entry := self._entry(name)).wish.runs}
         held = {name: self.folder.is_held(name, entry.wish) for name, entry in wished.items()}
         for name in sorted(wished, key=lambda name: not held[name]):
@@ -260,6 +267,28 @@ class Fleet:
         entry.wish.skipped = ""
         await self._keep(name, entry)
         return await self.summary(name)
+
+    async def delete(self, name: str, asked: DeleteRequest) -> CrawlSummaries:
+        """Delete a crawl that does not run, with all its files, and return the others. Raises RefusedError: its name is
+        not confirmed; ConflictError: it runs, or is read.
+        """
+        entry = self._entry(name)
+        if asked.name != name:
+            raise RefusedError(f"the name is {name!r}, and {asked.name!r} is confirmed: nothing is deleted")
+        if entry.is_attended:
+            raise ConflictError(f"{name!r} runs; stop it first")
+        entry.is_leaving = True
+        try:
+            if own := [task for task in (entry.reading, entry.asking) if task is not None]:
+                await asyncio.wait(own, timeout=READING_S_MAX)
+            async with entry.keeping:
+                await asyncio.to_thread(self.folder.delete, name)
+        finally:
+            entry.is_leaving = False
+        self._entries.pop(name, None)
+        self._group.create_task(asyncio.to_thread(self.folder.sweep, name))
+        self.note(f"{name} is deleted")
+        return await self.summaries()
 
     async def stop(
         self, name: str, request: dict[str, object], ask: Callable[[dict[str, object]], Any]
@@ -325,7 +354,7 @@ class Fleet:
             with suppress(MissingError):  # It has just been removed.
                 entry = self._entry(name)
                 listed.append(entry)
-                if entry.reading is None or entry.reading.done():
+                if not entry.is_leaving and (entry.reading is None or entry.reading.done()):
                     entry.reading = self._group.create_task(self._read_summary(name, entry))
         if reading := [entry.reading for entry in listed if entry.reading is not None]:
             await asyncio.wait(reading, timeout=LIST_S_MAX)
@@ -455,8 +484,8 @@ class Fleet:
 
     async def _begin(self, name: str, arguments: tuple[str, ...]) -> None:
         entry = self._entry(name)
-        if self._is_ending:
-            raise ConflictError("the server is ending")
+        if self._is_ending or entry.is_leaving:
+            raise ConflictError("the server is ending" if self._is_ending else f"{name!r} is being deleted")
         if entry.attending is not None and not entry.wish.runs:  # Its end was requested; that takes a moment.
             await asyncio.wait((entry.attending,), timeout=ENDING_S_MAX)
             if entry.is_attended:

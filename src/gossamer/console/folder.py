@@ -4,7 +4,9 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping
+from glob import escape
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import msgspec
@@ -18,7 +20,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
 from gossamer.model.verbs import ConflictError, MissingError, RefusedError
 from gossamer.world.files import write_whole
-from gossamer.world.process import DirectoryLock, birth_of
+from gossamer.world.process import MAINTENANCE, DirectoryLock, birth_of, is_open
 
 OWN = ".gossamer"
 """Folder of the server's own files; no crawl can have this name."""
@@ -30,6 +32,10 @@ NAME_BYTES_MAX = 240
 CRAWLS_MAX = 1_000
 Content = Mapping[str, Mapping[str, Any] | str]
 """Content of a configuration file: sections, and the text before them."""
+DELETED = ".deleted"
+"""What follows the name of a deleted crawl whose files are not yet removed."""
+READING_S_MAX = 5.0
+"""Readers of a stopped crawl hold its directory for a moment, too."""
 COMPLAINT_BYTES_MAX = 4_096
 THEIRS = (("output", "directory"), ("console", "port"))
 """Keys that a crawl's configuration must leave out: the server sets them."""
@@ -116,6 +122,33 @@ class Folder:
             raise ConflictError(f"there is a crawl called {name!r}; name another") from error
         finally:
             draft.unlink()
+
+    def delete(self, name: str) -> None:
+        """Take a crawl that does not run off the list: its directory, or the link to it, and the files about it. Their
+        removal is `sweep`'s. Raises ConflictError: it runs, a program reads it, or the system refuses.
+        """
+        directory = self.directory(name)
+        try:
+            if os.path.lexists(directory):
+                if is_open(directory.resolve()):
+                    raise ConflictError(f"a program reads {name!r}; try again when it is done")
+                with DirectoryLock(directory / LOCK, reading=True) as lock:
+                    if not lock.acquire(READING_S_MAX) or DirectoryLock.is_held(directory / MAINTENANCE):
+                        raise ConflictError(f"a program works on {name!r}; stop it, or try again when it is done")
+                    self.sweep(name)
+                    directory.rename(self.own / f"{name}{DELETED}")
+            for ending in (".toml", ".json", ".err"):  # Names of runs begin with that of their crawl, and a dot.
+                (self.own / f"{name}{ending}").unlink(missing_ok=True)
+        except OSError as error:
+            raise ConflictError(f"cannot delete {directory}: {error.strerror}") from error
+
+    def sweep(self, name: str = "*") -> None:
+        """Remove the files of a deleted crawl, or of all: also of those that an earlier server did not finish."""
+        for deleted in self.own.glob(f"{name if name == '*' else escape(name)}{DELETED}"):
+            if deleted.is_symlink():
+                deleted.unlink()
+            else:
+                rmtree(deleted, ignore_errors=True)
 
     def repeat(self, name: str, again: str) -> None:
         """Keep the configuration of a crawl for a new one. Raises ConflictError: there is one of this name."""

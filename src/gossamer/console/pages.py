@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -62,7 +63,9 @@ def routes(
         answer = _answer(*found[first])
         host = HOST.fullmatch(request.headers.get("host", ""))
         if replay is not None and replay.port and host is not None:
-            answer.headers["Content-Security-Policy"] = f"{POLICY}; frame-src http://{host[1]}:{replay.port}"
+            is_public = host[0].lower() == replay.public_host
+            frames = origin_of(replay.public_url) or "'none'" if is_public else f"http://{host[1]}:{replay.port}"
+            answer.headers["Content-Security-Policy"] = f"{POLICY}; frame-src {frames}"
         return answer
 
     async def static(request: Request) -> Response:
@@ -84,6 +87,12 @@ def problem(status: int, says: str) -> Response:
         '<p><a href="/">Go to the dashboard</a></p></section></main></html>'
     )
     return Response(body, status, {**HEADERS, "Content-Type": TYPES[".html"]})
+
+
+def origin_of(url: str) -> str:
+    """Return the scheme and host of a web address, as a policy names them; empty for an empty one."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}" if url else ""
 
 
 def _answer(body: bytes, media_type: str) -> Response:

@@ -18,8 +18,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from gossamer.config.sections import ConsoleOptions
+from gossamer.console.access import place_of
 from gossamer.console.operations import STATUSES, ConsoleCounts
-from gossamer.console.pages import HOST
+from gossamer.console.pages import HOST, origin_of
 from gossamer.console.server import serve_app
 from gossamer.console.service import Service
 from gossamer.model import verbs
@@ -52,7 +53,9 @@ async def serve_replay(
     """Serve archived pages on the port after the console's, or where that is taken on any: `service.replay` has it."""
     console_port = int(address.rpartition(":")[2])
     options = replace(options, connections_max=CONNECTIONS_MAX)
-    app = replay_app(directory_of, service, console_port)
+    service.replay.public_host = place_of(options.public_url)
+    service.replay.public_url = options.replay_url
+    app = replay_app(directory_of, service, console_port, origin_of(options.public_url))
     for port in (console_port + 1, 0):  # The next one is known beforehand: a tunnel can lead to it.
         try:
             async with serve_app(app, options, port, service, figures=ConsoleCounts.zero()) as own:
@@ -66,8 +69,8 @@ async def serve_replay(
             service.replay.port = 0
 
 
-def replay_app(directory_of: DirectoryOf, service: Service, console_port: int) -> Starlette:
-    """Return the application that shows archived pages to frames of the console."""
+def replay_app(directory_of: DirectoryOf, service: Service, console_port: int, public_url: str = "") -> Starlette:
+    """Return the application that shows archived pages to frames of the console, which is also at `public_url`."""
 
     async def page(request: Request) -> Response:
         host = HOST.fullmatch(request.headers.get("host", ""))
@@ -78,7 +81,7 @@ def replay_app(directory_of: DirectoryOf, service: Service, console_port: int) -
         if place is None:
             return _message_page(NOT_ARCHIVED, 404, headers, request.url.query)
         if not place.is_within:  # Frames of a sandboxed page have a parent without an origin, which no policy can name.
-            headers["Content-Security-Policy"] += f"; frame-ancestors http://{host[1]}:{console_port}"
+            headers["Content-Security-Policy"] += f"; frame-ancestors http://{host[1]}:{console_port} {public_url}"
         # Browsers name HTML first where they load a page or a frame, and not for what a page shows.
         is_part = "text/html" not in request.headers.get("accept", "text/html")
         question = ReadReplay(place, service.replay.secret, is_part)

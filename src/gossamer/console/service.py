@@ -25,6 +25,10 @@ class Replay(msgspec.Struct):
     """Signs the paths: who does not have one from the console gets nothing."""
     port: int = 0
     """0: they are not served."""
+    public_host: str = ""
+    """`Host` of requests for the console through a proxy, in lower case."""
+    public_url: str = ""
+    """Where they are then; empty: nowhere."""
 
 
 class Service:

@@ -27,6 +27,7 @@ from gossamer.console.fleet import (
     ComparisonOf,
     CrawlSummaries,
     CrawlSummary,
+    DeleteRequest,
     Fleet,
     New,
     ResumeRequest,
@@ -227,10 +228,13 @@ def operations(fleet: Fleet) -> Iterator[Operation]:
 
 
 def steering(fleet: Fleet, prefix: str) -> Iterator[Operation]:
-    """Yield the operations that begin a crawl, below `prefix`."""
+    """Yield the operations that begin or delete a crawl, below `prefix`."""
     start = result_of(lambda path, _: fleet.start(path["name"]))
     resume = result_of(lambda path, asked: fleet.resume(path["name"], asked))
     schedule = result_of(lambda path, asked: fleet.schedule(path["name"], asked))
+    delete = result_of(lambda path, asked: fleet.delete(path["name"], asked))
+    says = "Delete a crawl that does not run, with all its files; return the others."
+    yield Operation("POST", prefix + "delete", "delete", DeleteRequest, CrawlSummaries, says, delete)
     runs: tuple[tuple[str, type[verbs.VerbRequest], str, Run], ...] = (
         ("start", verbs.Nothing, "Start a crawl that was made and never begun.", start),
         ("resume", ResumeRequest, "Continue a crawl that does not run.", resume),

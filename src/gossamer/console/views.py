@@ -119,7 +119,8 @@ class Views:
         """Return the attempts at a page, each with the path on which it is replayed. Raises as `Reads.read`."""
         question = ReadVersions(self._directory.resolve().name, asked.url, self._replay.secret)
         found = await self._reads.read(self._directory, question, PageVersions)
-        return msgspec.structs.replace(found, replay_port=self._replay.port)
+        at = self._replay
+        return msgspec.structs.replace(found, replay_port=at.port, replay_url=at.public_url, public_host=at.public_host)
 
     async def items(self, asked: ItemsOf) -> object:
         """Return a part of the items. Raises as `Reads.read`."""

@@ -42,6 +42,8 @@ class PageVersions(msgspec.Struct, frozen=True, kw_only=True):
     versions: tuple[PageVersion, ...]
     total: Annotated[int, Meta(description="Attempts, shown or not.")]
     replay_port: Annotated[int, Meta(description="Port of this host that serves archived pages; 0: none.")] = 0
+    replay_url: Annotated[str, Meta(description="The same at public_host, with path; empty: not shown there.")] = ""
+    public_host: Annotated[str, Meta(description="Host, and port if any, of console.public_url.")] = ""
 
 
 class ItemKind(msgspec.Struct, frozen=True):

@@ -153,6 +153,15 @@ class DirectoryLock:
             os.close(descriptor)
 
 
+def is_open(directory: Path) -> bool:
+    """Return whether a process of this user has a file open in a directory, as far as the system tells. Reads /proc."""
+    for descriptor in Path("/proc").glob("[0-9]*/fd/*"):
+        with suppress(OSError):  # Another user's, or of a process that has ended.
+            if descriptor.readlink().is_relative_to(directory):
+                return True
+    return False
+
+
 def _try_lock(descriptor: int, kind: int, wait_s: float) -> bool:
     deadline = time.monotonic() + wait_s
     while True:

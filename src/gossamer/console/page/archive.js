@@ -1,6 +1,6 @@
 // Archive: what a crawl has of a page, version by version, and such a version as a browser shows it, apart from this page.
 
-import { by, cell, fill, make } from "./dom.js";
+import { by, cell, fill, make, prose } from "./dom.js";
 import { count, harmless, instant, outcome, size } from "./words.js";
 import { ask } from "./wire.js";
 
@@ -31,19 +31,26 @@ function listed(answer) {
     cell(harmless([outcome(one.outcome), one.status].filter(Boolean).join(", ")), "text"),
     cell(make("span", { title: harmless(one.digest) }, CONTENT[one.content] ?? "–"), "text"),
     cell(one.content ? size(one.body_bytes) : "–"),
-    cell(one.replay && answer.replay_port ? shows(answer, one) : "–", "text")));
+    cell(one.replay && base(answer) ? shows(answer, one) : "–", "text")));
   const more = answer.total > answer.versions.length ? [make("p", { class: "small" }, `The newest ${count(answer.versions.length)} of ${count(answer.total)}.`)] : [];
   const table = make("table", { class: "hosts" });
   fill(table, ["<time, UTC", "<outcome", "<content", "size", "<copy"], rows, "");
+  if (isPublic(answer) && !answer.replay_url && answer.versions.some((one) => one.replay)) {
+    more.push(make("p", { class: "small" }, ...prose("Archived pages need a name of their own here: lead one to the port after this server’s, and set `console.replay_url` to its address. `gossamer export DIR --to wacz -o crawl.wacz` makes a file for ReplayWeb.page.")));
+  }
   return [...more, make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Archived versions" }, table)];
 }
 
 const shows = (answer, one) => make("button", { type: "button", class: "plain", "aria-label": `show the version of ${instant(one.at)}`, onclick: () => show(answer, one) }, "show");
 
+// Through a proxy this page has the host of `console.public_url`, and archived pages that of `console.replay_url`.
+const isPublic = (answer) => location.host === answer.public_host;
+const base = (answer) => (isPublic(answer) ? answer.replay_url : answer.replay_port && `http://${location.hostname}:${Number(answer.replay_port)}`);
+
 // The frame has another origin, runs no script, and may show nothing but what its port has.
 function show(answer, one) {
   by("replay-says").textContent = `${harmless(answer.url)}, fetched ${instant(one.at)} UTC`;
-  const address = `http://${location.hostname}:${Number(answer.replay_port)}/${encodeURIComponent(one.replay)}`;
+  const address = `${base(answer)}/${encodeURIComponent(one.replay)}`;
   by("replay-frame").replaceChildren(make("iframe", { sandbox: "", src: address, referrerpolicy: "no-referrer", title: "Archived page" }));
   by("replay").showModal();
 }

@@ -12,6 +12,8 @@ const VERBS = {
   created: [["start", "Start"]], running: [["pause", "Pause"], ["stop", "Stop"]], paused: [["unpause", "Resume"], ["stop", "Stop"]],
   stopped: [["resume", "Continue…"]], finished: [["resume", "Continue…"]], failed: [["resume", "Continue…"]],
 };
+// A crawl is deleted only while nothing runs.
+const IDLE = new Set(["created", "stopped", "finished", "failed"]);
 // What the form of a new crawl has fields for, or the server sets.
 const FIELDS = new Set(["seeds.urls", "operator.contact", "limits.max_pages", "scope.scope", "scope.depth_max", "politeness.delay_s_min",
   "output.directory", "console.port"]);
@@ -81,6 +83,12 @@ function inDialog(id, send) {
   });
 }
 
+// The button, and Enter, work once the name is there letter by letter.
+function confirmed() {
+  const { name } = by("delete").elements;
+  by("delete").querySelector(".danger").disabled = name.value !== dialogOf?.name;
+}
+
 function open(id, crawl) {
   dialogOf = crawl;
   say(by(id).querySelector(".which"), harmless(crawl.name));
@@ -92,6 +100,11 @@ const pathOf = (crawl, verb) => `api/crawls/${encodeURIComponent(crawl.name)}/${
 
 function act(crawl, verb, title) {
   if (verb === "resume") return open("continuing", crawl);
+  if (verb === "delete") {
+    by("delete").reset();
+    confirmed();
+    return open("deleting", crawl);
+  }
   if (verb === "schedule") {
     by("schedule").elements.when.value = crawl.schedule;
     return open("scheduling", crawl);
@@ -100,7 +113,7 @@ function act(crawl, verb, title) {
 }
 
 function buttons(crawl) {
-  const made = [...(VERBS[crawl.begun || crawl.state !== "failed" ? crawl.state : "created"] ?? []), ["schedule", "Schedule…"]].map(([verb, title]) =>
+  const made = [...(VERBS[crawl.begun || crawl.state !== "failed" ? crawl.state : "created"] ?? []), ["schedule", "Schedule…"], ...(IDLE.has(crawl.state) ? [["delete", "Delete…"]] : [])].map(([verb, title]) =>
     make("button", { type: "button", class: "plain", "aria-label": `${title} ${harmless(crawl.name)}`, ...(hasToken() ? {} : { disabled: "" }),
       onclick: (event) => {
         opener = event.currentTarget.getAttribute("aria-label");
@@ -187,10 +200,12 @@ function allow() {
 
 inDialog("scheduling", ({ when }, crawl) => tell(by("said"), pathOf(crawl, "schedule"), { when: when.value },
   (answer) => (answer.schedule ? `${answer.name} runs again ${answer.schedule}.` : `${answer.name} has no schedule.`)));
+inDialog("deleting", ({ name }, crawl) => tell(by("said"), pathOf(crawl, "delete"), { name: name.value }, () => `${crawl.name} is deleted.`));
 inDialog("continuing", ({ pages }, crawl) => {
   const text = pages.value.trim(), values = text === "" ? {} : { "limits.max_pages": valueOf(text) };
   return tell(by("said"), pathOf(crawl, "resume"), { values }, () => `${crawl.name}: continues.`);
 });
+by("delete").addEventListener("input", confirmed);
 by("add-key").addEventListener("change", chosen);
 by("add").addEventListener("click", add);
 by("more-settings").addEventListener("toggle", settings, { once: true });
