@@ -23,6 +23,7 @@ host.begin();
 items.begin();
 recent.whenAsked(questions.why);
 over.whenAsked(questions.why);
+over.whenDrawn(() => course.columns(0).columns[0].length > 1);
 
 const named = location.pathname.match(/\/crawls\/([^/]+)\/$/);
 if (named) say(by("name"), harmless(named[1]));  // Of a crawl that cannot be read nothing else is known.

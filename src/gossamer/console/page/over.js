@@ -7,10 +7,15 @@ import { ask } from "./wire.js";
 
 const WELL = new Set(["fetched", "not_modified", "redirected"]);
 const REASONS_MAX = 20;
-let state = "", report = null, asks = () => {};
+let state = "", report = null, asks = () => {}, hasLine = () => true;
 
 export const isOver = () => OVER.has(state);
 export const figures = () => report;
+
+// Whether there are rates at two times at least: one makes no line.
+export function whenDrawn(call) {
+  hasLine = call;
+}
 
 export function whenAsked(call) {
   asks = call;
@@ -22,6 +27,7 @@ export function stands(status) {
   state = status.state;
   document.body.classList.remove("unknown");
   document.body.classList.toggle("over", isOver());
+  document.body.classList.toggle("no-pages", !status.pages);
   if (before === state) return false;
   report = null;
   return isOver();
@@ -46,7 +52,8 @@ export function trim() {
   for (const id of ["outcomes", "media", "pages", "failed-hosts"]) {
     by(id).closest("section").hidden = isOver() && !by(id).querySelector("td:not(.empty)");
   }
-  by("charts").hidden = by("media").closest("section").hidden;
+  by("charts").hidden = isOver() && (by("media").closest("section").hidden || !hasLine());
+  by("to-charts").hidden = by("charts").hidden;
   by("to-lately").hidden = by("lately").hidden;
 }
 

@@ -38,6 +38,7 @@ export function judge(health, status) {
   const sentence = harmless(health.says), ended = `${status.ended_says}; `;
   const next = String(status.waiting_for ?? "").replace(/^nothing runs; /, "");
   const facts = [["rate", health.trend], ["limited by", health.limited_by], ["remaining", health.remaining],
+    ["why", OVER.has(status.state) && status.seeds && !status.seeds.any_fetched ? (status.seeds.not_fetched ?? []).slice(0, 3).map((seed) => `${seed.url}: ${seed.reason || outcome(seed.state)}`).join("; ") : ""],
     ["next", OVER.has(status.state) && !status.waiting ? next.slice(sentence.includes(status.ended_says) && next.startsWith(ended) ? ended.length : 0) : ""]].filter(([, value]) => value);
   const parts = prose(sentence.charAt(0).toUpperCase() + sentence.slice(1));
   // Only what changes is read aloud.
@@ -110,7 +111,8 @@ function totals(status) {
   const report = figures(), lasted_s = report?.crawling_s || report?.duration_s || status.elapsed_s || Infinity;
   const ended = Object.entries(status.terminal_outcomes ?? {}), tried = ended.reduce((sum, [, n]) => sum + n, 0);
   const failed = ended.reduce((sum, [name, n]) => (/^(fetched|not_modified|redirected)$/.test(name) ? sum : sum + n), 0);
-  const times = report?.begun_at ? `${instant(report.begun_at)} to ${instant(report.ended_at)}` : `run ${count(status.runs)}`;
+  const [begun, over] = report?.begun_at ? [instant(report.begun_at), instant(report.ended_at)] : [];
+  const times = !begun ? `run ${count(status.runs)}` : begun === over ? begun : `${begun} to ${over}`;
   return [
     ["pages", "pages fetched", count(status.pages), counted(status.attempts ?? 0, "attempt")],
     ["rate", "pages a second", decimal(status.pages / lasted_s || 0), "on average"],
