@@ -9,9 +9,11 @@ from zlib import crc32
 
 import pytest
 
+from gossamer.cli.status_view import status_text
 from gossamer.features.proxies.options import ProxiesOptions
 from gossamer.features.proxies.pool import ProxyPool
 from gossamer.model.errors import ConfigError
+from gossamer.model.status import read_status
 from gossamer.model.visits import Request
 from gossamer.testing import reply
 from gossamer.url.site import site_of
@@ -92,7 +94,7 @@ def test_each_site_keeps_one_proxy_by_its_label(tmp_path: Path, resolves: str) -
 def test_a_site_that_never_answers_is_tried_through_each_proxy() -> None:
     """Of apify/crawlee#1912: a broken proxy for the first URL ends the crawl, as its retries use the same one."""
     options = ProxiesOptions()
-    pool = ProxyPool([("any", f"http://{name}.test") for name in "abc"], options, lambda shown, says: None)
+    pool = ProxyPool([("any", f"http://{name}.test") for name in "abc"], options, lambda *_: None, lambda *_: None)
     url = named("http://site.test/robots.txt")
     asked = Request(url.text, "192.0.2.1", 80)
 
@@ -127,6 +129,12 @@ def test_a_proxy_that_fails_is_left_out(tmp_path: Path) -> None:
     warnings = found.status["warnings"]
     assert isinstance(warnings, list)
     assert note in warnings
+    status = read_status(found.status)
+    assert status.proxy_answers == {f"any {at}": 0, f"any {works.url.rpartition('/')[2]}": sum(sites.got.values())}
+    assert list(status.proxy_failures) == [f"any {at}"]
+    [failing] = status.proxies_failing
+    assert (failing.proxy, failing.until - failing.since >= 30.0) == (f"any {at}", True)
+    assert f"any {at}: 0 answered, 1 failed; left out since" in status_text(status)
     assert not [place for place, data in contents(tmp_path / "crawl") if b"s3cretXYZZY" in data and "toml" not in place]
 
 

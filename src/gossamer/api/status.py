@@ -57,6 +57,7 @@ from gossamer.world.machine import disk_bytes
 
 if TYPE_CHECKING:
     from gossamer.assembly.values import Shard
+    from gossamer.features.proxies.pool import ProxyPool
 
 TRAPS_SHOWN_MAX = 100
 ALARMS_MAX = 20
@@ -138,6 +139,8 @@ def running_status(shard: Shard, *, detail: bool = False, sandbox: SandboxState 
     status.shards = [_health(shard)]
     status.concurrency = loop.brakes.concurrency
     status.concurrency_says = loop.brakes.why or UNSET
+    if status.proxy_answers and config.proxies.urls:
+        status.proxies_failing = cast("ProxyPool", ring.features.middlewares.of("proxies")).failing(now)
     status.closings = [Closing(host=host, reason=reason) for host, reason in frontier.closings]
     status.uploads = msgspec.structs.asdict(uploads.counts) if uploads is not None else None
     status.eta_s = left_s(status) if status.state == "running" else None
@@ -349,6 +352,8 @@ def _common(counts: QueueCounts, totals: Totals, elapsed_s: float, config: Confi
         text_methods=dict(totals.text_methods),
         rendered={result: int(pages) for result, pages in totals.figures.get("rendered", {}).items()},
         rendering=dict(rendering),
+        proxy_answers={proxy: int(n) for proxy, n in totals.figures.get("proxy_answers", {}).items()},
+        proxy_failures={proxy: int(n) for proxy, n in totals.figures.get("proxy_failures", {}).items()},
         cost={**msgspec.structs.asdict(totals.cost), "cpu_render_s": rendering.get("cpu_s", 0.0)},
         levels={str(level): max(0, urls) for level, urls in enumerate(counts.levels) if urls > 0},
         elapsed_s=elapsed_s,

@@ -282,7 +282,8 @@ def _proxies(parts: FeatureParts) -> VisitMiddleware | None:
     urls = [(label, proxy_of(reveal(url, f"{key}.{label}"), f"{key}.{label}")) for label, url in urls]
     from gossamer.features.proxies.pool import ProxyPool  # noqa: PLC0415 - as the docstring says
 
-    return ProxyPool(urls, options, parts.telemetry.counters.warn_for_now)
+    counters = parts.telemetry.counters
+    return ProxyPool(urls, options, counters.warn_for_now, counters.add)
 
 
 def _usage(parts: FeatureParts) -> Usage:

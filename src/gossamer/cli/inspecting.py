@@ -155,6 +155,7 @@ def _report(directory: Path, status: Status) -> Report:
             damage=tuple(one["says"] for one in status.damage),
             crawling_s=0.0 if (directory / IMPORTS).exists() else status.elapsed_s,
             rendering=status.rendering,
+            proxies=tuple((one, n, status.proxy_failures.get(one, 0)) for one, n in status.proxy_answers.items()),
             ended=status.ended,
             ended_says=status.ended_says,
         )

@@ -112,6 +112,19 @@ def to_upload_of(status: Status) -> str:
     return f"{counted(uploads['waiting_files'], 'file')} ({size(uploads['waiting_bytes'])})"
 
 
+def proxies_of(status: Status) -> list[str]:
+    """Return how each proxy of a pool works, a sentence each."""
+    failing = {one.proxy: one for one in status.proxies_failing}
+    lines = []
+    for proxy, answers in status.proxy_answers.items():
+        line = f"{proxy}: {count(answers)} answered, {count(status.proxy_failures.get(proxy, 0))} failed"
+        if out := failing.get(proxy):
+            since, until = (f"{datetime.fromtimestamp(at, UTC):%H:%M:%S}" for at in (out.since, out.until))
+            line += f"; left out since {since} UTC, tried again at {until}: {out.reason}"
+        lines.append(harmless(line))
+    return lines
+
+
 def uploads_of(status: Status) -> str:
     """Return number and size of the files in the object store, and its name; empty without one."""
     uploads = status.uploads

@@ -12,6 +12,7 @@ from gossamer.cli.status_text import (
     course_of,
     errors_of,
     modules_of,
+    proxies_of,
     revisits_of,
     seeds_not_fetched_lines,
     state_of,
@@ -64,6 +65,7 @@ def status_text(status: Status) -> str:
     if len(status.shards) > 1:  # One alone is the crawl: the rows above are its own.
         rows += [("shard", _shard_counts(one)) for one in status.shards]
     rows += [("machine", _machine_counts(one)) for one in status.machines or ()]
+    rows += [("proxy", line) for line in proxies_of(status)]
     rows.append(("sandbox", sandbox_of(status)))
     rows += [("warning", warning) for warning in warnings_of(status)]
     rows += [("trap", harmless(trap)) for trap in status.traps]

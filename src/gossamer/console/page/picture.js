@@ -25,6 +25,7 @@ export function show(status, at, own) {
   hosts(status, at);
   shards(status);
   machines((status.machines ?? []).slice(0, SHARDS_MAX));
+  proxies(status, at);
   caches(status.counters ?? {});
   changes(status.changes ?? []);
 }
@@ -234,6 +235,19 @@ function machines(found) {
     cell(one.disk_free_bytes === null ? "–" : size(one.disk_free_bytes)),
     cell(one.heard_s ? seconds(one.heard_s) : "–", one.heard_s ? "bad-text" : ""),
   )), "");
+}
+
+// How each proxy of a pool works; several shards may leave out the same one.
+function proxies(status, at) {
+  const rows = Object.entries(status.proxy_answers ?? {});
+  by("proxies-section").hidden = !rows.length;
+  fill(by("proxies"), ["<proxy", "<label", "answered", "failed", "<state"], rows.map(([proxy, answered]) => {
+    const [label, place] = [proxy.slice(0, proxy.lastIndexOf(" ")), proxy.slice(proxy.lastIndexOf(" ") + 1)];
+    const out = (status.proxies_failing ?? []).filter((one) => one.proxy === proxy).at(-1);
+    const says = out ? `left out since ${clock(out.since)}, ${until(out.until, at) || "tried again now"}: ${out.reason}` : OVER.has(status.state) ? "" : answered ? "in use" : "not used yet";
+    return make("tr", {}, make("th", { scope: "row" }, harmless(place)), text(harmless(label)), cell(count(answered)),
+      cell(count(status.proxy_failures?.[proxy] ?? 0)), cell(harmless(says), out ? "text reason bad-text" : "text reason"));
+  }), "");
 }
 
 function caches(counted) {

@@ -1,7 +1,7 @@
 """Proxies: a pool of proxies, each site keeping one of them.
 
 Takes    proxies by label, the places of labels, failures of proxies
-Gives    a proxy for each request, what is left out and why
+Gives    a proxy for each request, its answers and failures, what is left out and why
 Keeps    the proxy of each site, in memory
 Imports  frontier, model, options, ports, url
 Touches  nothing

@@ -13,6 +13,7 @@ import msgspec
 
 from gossamer.features.proxies.options import ProxiesOptions
 from gossamer.model.links import ALLOWED, Verdict
+from gossamer.model.status import FailingProxy
 from gossamer.model.visits import Reply, Request
 from gossamer.ports import VisitMiddleware
 from gossamer.url.url import Url
@@ -28,14 +29,13 @@ class PooledProxy(msgspec.Struct):
 
     url: str
     label: str
+    shown: str
+    """Its label and its address, without credentials."""
     failures: int = 0
     """In a row."""
+    failing_since: float = 0.0
+    error: str = ""
     out_until: float = 0.0
-
-    @property
-    def shown(self) -> str:
-        """Its label and its address, without credentials."""
-        return f"{self.label} {self.url.rstrip('/').rpartition('@')[2].rpartition('//')[2]}"
 
 
 class ProxyPool(VisitMiddleware):
@@ -44,14 +44,23 @@ class ProxyPool(VisitMiddleware):
     name = "proxies"
 
     def __init__(
-        self, urls: Sequence[tuple[str, str]], options: ProxiesOptions, warn: Callable[[str, str], None]
+        self,
+        urls: Sequence[tuple[str, str]],
+        options: ProxiesOptions,
+        warn: Callable[[str, str], None],
+        add: Callable[[str, str, int], None],
     ) -> None:
         """`urls` are the labels and URLs of the proxies, with their secrets; `warn` gets the label and address of a
-        proxy and a sentence about why it is left out, which is empty when it works again.
+        proxy and a sentence about why it is left out, which is empty when it works again; `add` counts answers and
+        failures of each.
         """
         self._options = options
         self._warn = warn
-        self._proxies = [PooledProxy(url, label) for label, url in urls]
+        self._add = add
+        shown = [f"{label} {url.rstrip('/').rpartition('@')[2].rpartition('//')[2]}" for label, url in urls]
+        self._proxies = [PooledProxy(url, label, one) for (label, url), one in zip(urls, shown, strict=True)]
+        for one in shown:
+            add("proxy_answers", one, 0)
         self._by_site: dict[tuple[str, str], PooledProxy] = {}
         """By site and label."""
         self._unanswered: dict[tuple[str, str], float] = {}
@@ -82,6 +91,8 @@ class ProxyPool(VisitMiddleware):
         proxy = self._by_site.get(site)
         if proxy is not None and reply.status < 500:  # Errors may be the proxy's own: Squid answers 503.
             self._unanswered[site] = -inf
+        if proxy is not None:
+            self._add("proxy_answers", proxy.shown, 1)
         if proxy is not None and proxy.failures:
             proxy.failures = 0
             proxy.out_until = 0.0
@@ -93,9 +104,20 @@ class ProxyPool(VisitMiddleware):
         if proxy is not None and proxy.out_until <= now:
             longest = self._options.retry_s_max
             proxy.out_until = now + min(self._options.retry_s_first * 2.0 ** min(proxy.failures, 20), longest)
+            proxy.failing_since = proxy.failing_since if proxy.failures else now
             proxy.failures += 1
+            proxy.error = error
+            self._add("proxy_failures", proxy.shown, 1)
             self._warn(proxy.shown, f"the proxy {proxy.shown} is left out for a while: {error}")
         return self._choose(url, now).out_until <= now
+
+    def failing(self, now: float) -> list[FailingProxy]:
+        """Return the proxies that are left out now."""
+        return [
+            FailingProxy(proxy=one.shown, since=one.failing_since, until=one.out_until, reason=one.error)
+            for one in self._proxies
+            if one.out_until > now
+        ]
 
     def _choose(self, url: Url, now: float) -> PooledProxy:
         """Return the proxy of a URL's site while it works, else another; if none works, the first to be tried again."""

@@ -320,6 +320,8 @@ class Report(msgspec.Struct, frozen=True):
     """Of pages fetched: why each was rendered or, over budget, not, where `crawl.render` is `auto`."""
     rendering: dict[str, float] = {}
     """Costs and gains of rendering, as in the status. Empty without the state."""
+    proxies: tuple[tuple[str, int, int], ...] = ()
+    """Label and address of each proxy of a pool, its answers, and its failures. Empty without the state."""
     link_types: tuple[Count, ...] = ()
     """Share of all links."""
     seeds_not_fetched: tuple[SeedState, ...] = ()

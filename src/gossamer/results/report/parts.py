@@ -85,6 +85,8 @@ def parts_of(report: Report) -> Iterator[ReportBars | ReportRows]:
     yield ReportBars("Links by type", "Of all links found.", report.link_types)
     yield ReportBars("Links refused, by filter", "By the first filter that refused them.", report.rejected)
     yield ReportBars("Links submitted", "By what ended their duplicate check.", report.link_checks)
+    proxies = [(proxy, f"{answered:,}", f"{failed:,}") for proxy, answered, failed in report.proxies]
+    yield ReportRows("Proxies", "Of the pool, in all runs.", ("proxy", "answered", "failed"), proxies)
     domains = [(one.name, f"{one.hosts:,}", f"{one.pages:,}") for one in report.domains[:LINES_MAX]]
     more = len(report.domains) - LINES_MAX
     yield ReportRows("Top-level domains", "With the most pages.", ("domain", "hosts", "pages"), domains, more)
