@@ -636,6 +636,14 @@ def test_nofollow_is_recorded_and_not_followed(tmp_path: Path) -> None:
         assert ring.archive.added[0].link_keys == [ROOT + "no", ROOT + "yes"]
 
 
+def test_nofollow_is_counted_where_a_filter_would_have_let_the_link_pass(tmp_path: Path) -> None:
+    body = b"""<a href="http://b.example/" rel="nofollow">x</a><a href="/no" rel="nofollow">y</a>"""
+    with Ring(tmp_path, {ROOT: reply(body)}, scope={"scope": "host"}) as ring:
+        ring.crawl(ROOT)
+        assert (ring.chain.counts["scope"], ring.chain.counts["nofollow"]) == (1, 1)
+        assert ring.chain.examples == {"scope": "http://b.example/", "nofollow": ROOT + "no"}
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -55,7 +55,9 @@ SITE = {
                      "<script src=/app.js></script>", h1=""),
     "/app.js": whole(b"go()", "text/javascript"),
     "/file.txt": whole(b"text", "text/plain"),
-    "/canonicals": page("Canonicals", links("/c-broken", "/c-chain", "/c-two", "/c-noindex", "/c-self", "/c-moved")),
+    "/canonicals": page("Canonicals", links("/c-broken", "/c-chain", "/c-two", "/c-noindex", "/c-self", "/c-moved",
+                                          "/c-body")),
+    "/c-body": page("Body", canonical("/c-self") + version("de", "/c-self"), canonical("/c-body")),
     "/c-broken": page("Broken", head=canonical("/absent")),
     "/c-moved": page("Moved", head=canonical("/old")),
     "/c-chain": page("Chain", head=canonical("/c-chain2")),
@@ -137,6 +139,10 @@ def test_canonical_addresses_are_followed(checked: tuple[Path, Done], server: Ho
         ("c-noindex", "noindex, and its canonical is /c-self"),
         ("c-two", "/c-self /c-two"),
     ]
+
+
+def test_what_search_engines_ignore_in_a_body_is_not_used(checked: tuple[Path, Done], server: HostileServer) -> None:
+    assert found(checked, server, "outside_head") == [("c-body", "canonical /c-self, de /c-self")]
 
 
 def test_languages_have_codes_and_links_back(checked: tuple[Path, Done], server: HostileServer) -> None:

@@ -13,7 +13,6 @@ from gossamer.model.pages import Findings, PageRow
 from gossamer.model.visits import Reply
 from gossamer.stages.scope.chain import Chain
 from gossamer.url.name import Namer
-from gossamer.url.url import Url
 
 LINKS_AT_ONCE = 1_000
 """Links that are handled before other work may run: about 15 ms."""
@@ -63,7 +62,7 @@ class PageLinks:
         depth = visit.depth + 1
         referrer = visit.url.text
         nofollow = findings.nofollow or outside
-        unfollowed: list[Url] = []
+        unfollowed: list[Link] = []
         has_levels = False
         leads_out = self._chain.leads_out
         every = findings.links
@@ -86,13 +85,14 @@ class PageLinks:
                 url = urls[found.url]
                 if link_type == EMBED:
                     links[key] = Link(url, EMBED, depth, embed_hops, referrer)
-                elif not (nofollow or found.nofollow):
-                    kind = self._chain.effective_type(link_type, url) if leads_out else link_type
-                    level = found.level
-                    links[key] = Link(url, kind, depth, 0, referrer, NOT_SEED, level)
-                    has_levels = has_levels or level is not None
+                    continue
+                kind = self._chain.effective_type(link_type, url) if leads_out else link_type
+                link = Link(url, kind, depth, 0, referrer, NOT_SEED, found.level)
+                if not (nofollow or found.nofollow):
+                    links[key] = link
+                    has_levels = has_levels or found.level is not None
                 elif not outside:
-                    unfollowed.append(url)
+                    unfollowed.append(link)
         if unfollowed:
             self._chain.note_nofollow(unfollowed)
         follow = list(links.values())

@@ -129,9 +129,24 @@ def test_versions_in_other_languages_come_from_markup_and_headers() -> None:
     assert column("alternates", body, header) == ["fr https://example.org/fr", "de-AT https://example.org/at"]
 
 
+def test_what_search_engines_read_in_the_head_alone_is_listed_where_it_is_in_the_body() -> None:
+    header = ("Link", '</c>; rel="canonical"')
+    links = "<link rel=canonical href=/a><link rel='alternate' hreflang=fr href=/fr>"
+    assert column("outside_head", f"<head>{links}</head><body>{links}") == []
+    # An image ends the head (HTML standard, section 13.2.6.4.4).
+    body = f"<head><img src=pixel>{links}<link rel=canonical href=/c></head>"
+    assert column("outside_head", body, header) == ["canonical https://example.org/a", "fr https://example.org/fr"]
+    assert column("alternates", body, header) == []
+
+
 @pytest.mark.parametrize(
     ("script", "expected"),
     [
+        ('<!-- {"@context": "https://schema.org", "@type": "Article"} -->', ""),
+        ('\n//<![CDATA[\n{"@context": "https://schema.org", "@type": "Article"}\n//]]>\n', ""),
+        ('/*<![CDATA[*/[{"@context": "https://schema.org", "@type": "Article"}]/*]]>*/', ""),
+        ('<![CDATA[[{"@context": "https://schema.org", "@type": "Article"}]]]>', ""),
+        ('<!-- {"@context": "https://schema.org", "@type": "Article",} -->', "no JSON"),
         ('{"@context": "https://schema.org", "@type": "Article"}', ""),
         ('{"@context": "https://schema.org", "@graph": []}', ""),
         ('[{"@context": "https://schema.org", "@type": "Article"}]', ""),

@@ -30,14 +30,14 @@ CREATE TEMP TABLE latest AS
 SELECT key, url, outcome::VARCHAR AS outcome, status, error, title, description, media_type::VARCHAR AS media_type,
     duplicate_of, near_duplicate_of, link_type::VARCHAR AS link_type, referrer, host::VARCHAR AS host, depth, fetch_s,
     wire_bytes, body_bytes, declared_language, h1, title_count, description_count, coalesce(robots_meta, '') AS robots,
-    alternates, images_without_alt, json_ld_error, insecure, invalid_links, words, ids,
+    alternates, outside_head, images_without_alt, json_ld_error, insecure, invalid_links, words, ids,
     coalesce(script_signal, '') NOT IN ('', 'scripts') AS is_scripted, nullif(regexp_extract(redirect_to, '#(.+)', 1), '') AS moved_to
 FROM (
     SELECT * FROM pages UNION ALL BY NAME
     SELECT NULL::VARCHAR AS description, NULL::VARCHAR AS declared_language, NULL::VARCHAR AS script_signal,
         NULL::VARCHAR AS robots_meta, NULL::VARCHAR AS json_ld_error, NULL::VARCHAR[] AS h1,
         NULL::BIGINT AS title_count, NULL::BIGINT AS description_count, NULL::BIGINT AS words,
-        NULL::VARCHAR[] AS alternates, NULL::VARCHAR[] AS images_without_alt,
+        NULL::VARCHAR[] AS alternates, NULL::VARCHAR[] AS outside_head, NULL::VARCHAR[] AS images_without_alt,
         NULL::VARCHAR[] AS insecure, NULL::VARCHAR[] AS invalid_links, NULL::VARCHAR[] AS ids
     WHERE false
 )
@@ -48,11 +48,14 @@ SELECT * FROM latest
 WHERE outcome = 'fetched' AND media_type IN ('text/html', 'application/xhtml+xml') AND host IN (FROM own)
     AND coalesce(status NOT IN (204, 205), true);  -- Without content, browsers keep showing the page before.
 CREATE TEMP VIEW documents AS SELECT * FROM html WHERE duplicate_of = '';
+-- Canonical addresses of pages: search engines ignore those in a body.
+CREATE TEMP TABLE canonicals AS
+SELECT DISTINCT page.key, links.to_key, links.to_url FROM links JOIN html AS page ON page.url = links.from_url
+WHERE links.link_type::VARCHAR = 'canonical'
+    AND NOT list_contains(coalesce(page.outside_head, []), 'canonical ' || links.to_url);
 -- The one canonical address of each page that has no other.
 CREATE TEMP TABLE canonical AS
-SELECT page.key, max(links.to_key) AS to_key, max(links.to_url) AS to_url
-FROM links JOIN html AS page ON page.url = links.from_url
-WHERE links.link_type::VARCHAR = 'canonical' GROUP BY page.key HAVING count(DISTINCT links.to_key) = 1;
+SELECT key, max(to_key) AS to_key, max(to_url) AS to_url FROM canonicals GROUP BY key HAVING count(DISTINCT to_key) = 1;
 -- Pages that search engines may list: faults of what they show are faults of these alone. Where a page names another
 -- as canonical, that one is listed.
 CREATE TEMP VIEW listed AS
@@ -191,12 +194,14 @@ JOIN documents AS target ON target.key = canonical.to_key AND target.key <> page
 JOIN canonical AS further ON further.key = target.key AND further.to_key <> target.key
 
 -- canonical_contradiction
-SELECT page.url, array_to_string(list(DISTINCT links.to_url ORDER BY links.to_url)[1:5], ' '), NULL
-FROM documents AS page JOIN links ON links.from_url = page.url AND links.link_type::VARCHAR = 'canonical'
-GROUP BY page.url HAVING count(DISTINCT links.to_key) > 1
+SELECT url, array_to_string(list(DISTINCT to_url ORDER BY to_url)[1:5], ' '), NULL
+FROM documents JOIN canonicals USING (key) GROUP BY url HAVING count(DISTINCT to_key) > 1
 UNION ALL SELECT url, 'noindex, and its canonical is ' || to_url, NULL
 FROM documents JOIN canonical USING (key)
 WHERE regexp_matches(robots, '\b(noindex|none)\b') AND to_key <> key
+
+-- outside_head
+SELECT url, array_to_string(outside_head[1:5], ', '), NULL FROM documents WHERE len(outside_head) > 0
 
 -- hreflang_code
 SELECT url, array_to_string(list(DISTINCT code ORDER BY code), ' '), NULL FROM versions

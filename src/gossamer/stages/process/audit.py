@@ -1,7 +1,8 @@
 """Audit: facts about a page's markup from which `gossamer check` tells its faults."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from urllib.parse import unquote
 
 import msgspec
@@ -10,6 +11,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from gossamer.model.links import Found
 from gossamer.model.pages import Findings, Page
 from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
+from gossamer.stages.process.jsonld import without_marks
 from gossamer.stages.process.links import Base, base_href, collapse_spaces, link_values, utf8_again
 from gossamer.stages.process.options import TypedModule
 
@@ -55,6 +57,7 @@ class Audit(TypedModule):
         "description_count": "int",
         "robots_meta": "text",
         "alternates": "texts",
+        "outside_head": "texts",
         "images_without_alt": "texts",
         "json_ld_error": "text",
         "insecure": "texts",
@@ -76,7 +79,7 @@ class Audit(TypedModule):
         if tree is not None:
             self._read_tree(tree, page, columns)
         columns["robots_meta"] = ", ".join(dict.fromkeys(_robots(page, tree)))
-        columns["alternates"] = list(dict.fromkeys(_alternates(page, tree, base)))[: 4 * LISTED_MAX]
+        self._read_relations(page, tree, base, columns)
 
     def _read_links(self, document: HtmlDocument, base: Base, findings: Findings) -> None:
         """Note links to a place in a page, and invalid addresses."""
@@ -127,6 +130,23 @@ class Audit(TypedModule):
         if len(ids) <= IDS_MAX:
             found["ids"] = [one for one in ids if 0 < len(one) <= ID_CHARACTERS_MAX]
 
+    def _read_relations(
+        self, page: Page, tree: LexborHTMLParser | None, base: Base, columns: dict[str, object]
+    ) -> None:
+        """Note the versions in other languages that the head of a page, or of its reply, names, and what its body
+        names in vain: search engines read canonical addresses and languages in the head alone.
+        """
+        values = (text for name, text in page.headers if name.lower() == "link")
+        named = [_relation(found, href, base) for text in values for found, href in link_values(utf8_again(text))]
+        lost: list[str] = []
+        if tree is not None:
+            for place, into in (("head", named), ("body", lost)):
+                links = tree.css(f"{place} link[rel][href]")
+                into += [_relation(one.attributes, _value(one, "href"), base) for one in links]
+        alternates = (one for one in dict.fromkeys(named) if one and not one.startswith("canonical "))
+        columns["alternates"] = list(islice(alternates, 4 * LISTED_MAX))
+        columns["outside_head"] = [one for one in dict.fromkeys(lost) if one and one not in named][:LISTED_MAX]
+
 
 def is_place(fragment: str) -> bool:
     """Return whether a fragment, without its text directive, names a place in a page: `#top` and `#` are its top."""
@@ -134,14 +154,13 @@ def is_place(fragment: str) -> bool:
     return 0 < len(name) <= ID_CHARACTERS_MAX and not NO_PLACE.fullmatch(name)
 
 
-def _alternates(page: Page, tree: LexborHTMLParser | None, base: Base) -> Iterator[str]:
-    """Yield code and address of each version in another language that the head of a page, or of its reply, names."""
-    named = [parts for name, text in page.headers if name.lower() == "link" for parts in link_values(utf8_again(text))]
-    named += [({key: text or "" for key, text in one.attributes.items()}, _value(one, "href"))
-              for one in (tree.css("link[rel][href]") if tree else ())]  # fmt: skip
-    for parameters, href in named:
-        if "alternate" in parameters.get("rel", "").lower().split() and parameters.get("hreflang"):
-            yield f"{parameters['hreflang'].strip()[:35] or '?'} {base.join(href) or href[:ID_CHARACTERS_MAX]}"
+def _relation(parameters: Mapping[str, str | None], href: str, base: Base) -> str:
+    """Return what a link names for search engines: `canonical`, or the code of a language, and an address."""
+    relations = (parameters.get("rel") or "").lower().split()
+    code = "canonical" if "canonical" in relations else ""
+    if "alternate" in relations and parameters.get("hreflang"):
+        code = (parameters["hreflang"] or "").strip()[:35] or "?"
+    return f"{code} {base.join(href) or href[:ID_CHARACTERS_MAX]}" if code else ""
 
 
 def _robots(page: Page, tree: LexborHTMLParser | None) -> Iterator[str]:
@@ -155,7 +174,7 @@ def _robots(page: Page, tree: LexborHTMLParser | None) -> Iterator[str]:
 def _json_ld_errors(tree: LexborHTMLParser) -> Iterator[str]:
     for script in tree.css('script[type="application/ld+json" i]'):
         try:
-            found = msgspec.json.decode(script.text().strip())
+            found = msgspec.json.decode(without_marks(script.text()))
         except (msgspec.DecodeError, RecursionError) as error:
             yield f"no JSON: {error}"
             continue

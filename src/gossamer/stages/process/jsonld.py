@@ -17,6 +17,17 @@ _TOKEN: Final = re.compile(
 _ODD: Final = re.compile(r'\\["\\/bfnrtu]|[\\\x00-\x1f]')
 
 
+_MARKS_BEFORE: Final = re.compile(r"\A(?>(?:[\s/*]|<!--|<!\[CDATA\[)*)")
+_MARKS_AFTER: Final = re.compile(r"(?<=[}\]])(?>(?:[\s/*]|-->|\]\]>)+)\Z")
+
+
+def without_marks(script: str) -> str:
+    """Return a script without the marks of a comment or of CDATA around the whole, which XHTML and old browsers need.
+    Linear.
+    """
+    return _MARKS_AFTER.sub("", _MARKS_BEFORE.sub("", script))
+
+
 def roots(script: bytes) -> Iterator[object]:
     """Yield the values of a script: one, if it is JSON, else each value that becomes JSON without comments, marks of
     CDATA, commas before a closing bracket, needless backslashes, and raw control characters in strings. Linear.

@@ -101,10 +101,12 @@ class Chain:
                 return name
         return ""
 
-    def note_nofollow(self, links: Sequence[Url]) -> None:
-        """Count links that are not followed because they, or their page, say `nofollow`."""
-        self.examples.setdefault(NOFOLLOW, links[0].text)
-        self.counts[NOFOLLOW] += len(links)
+    def note_nofollow(self, links: Sequence[Link]) -> None:
+        """Count links that are not followed because they, or their page, say `nofollow`, or a filter rejects them."""
+        for link in sorted(links, key=lambda one: one.link_type == OUTLINK):  # The example is on the site if one is.
+            name = self.explain(link) or NOFOLLOW
+            self.examples.setdefault(name, link.url.text)
+            self.counts[name] += 1
 
     def reason_but_depth(self, link: Link) -> str:
         """Return the reason without the depth filter, uncounted: empty for a URL in scope, now or by a shorter path."""
