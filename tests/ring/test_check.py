@@ -56,7 +56,9 @@ SITE = {
     "/app.js": whole(b"go()", "text/javascript"),
     "/file.txt": whole(b"text", "text/plain"),
     "/canonicals": page("Canonicals", links("/c-broken", "/c-chain", "/c-two", "/c-noindex", "/c-self", "/c-moved",
-                                          "/c-body")),
+                                          "/c-body", "/c-noindexed", "/c-denied")),
+    "/c-noindexed": page("Noindexed", head=canonical("/mapped")),
+    "/c-denied": page("Denied", head=canonical("/private")),
     "/c-body": page("Body", canonical("/c-self") + version("de", "/c-self"), canonical("/c-body")),
     "/c-broken": page("Broken", head=canonical("/absent")),
     "/c-moved": page("Moved", head=canonical("/old")),
@@ -65,13 +67,15 @@ SITE = {
     "/c-self": page("Self", head=canonical("/c-self")),
     "/c-two": page("Two", head=canonical("/c-self") + canonical("/c-two")),
     "/c-noindex": page("Noindex", head=canonical("/c-self") + "<meta name=robots content=noindex>"),
-    "/languages": page("Languages", links("/en", "/de", "/fr", "/codes")),
+    "/languages": page("Languages", links("/en", "/de", "/fr", "/codes", "/twice", "/others")),
+    "/twice": page("Twice", head=version("nl", "/twice") + version("NL", "/mapped") + version("it", "/old")),
+    "/others": page("Others", head=version("nl", "/twice")),
     "/en": page("English", head=version("en", "/en") + version("de", "/de") + version("fr", "/fr")),
     "/de": page("German", head=version("en", "/en") + version("de", "/de") + version("x-default", "/en")),
     "/fr": page("French", head=version("fr", "/fr")),
     "/codes": page("Codes", head="".join(version(code, "/codes") for code in (
         "en-UK", "xx", "zh-Hant-TW", "es-419", "pt-BR", "english", "de_AT", "X-Default"))),
-    "/shown": page("Shown", links(*(f"/s{number}" for number in range(1, 11)))),
+    "/shown": page("Shown", links(*(f"/s{number}" for number in range(1, 14)))),
     "/s1": page("First", h1=""),
     "/s2": page("Second", h1="<h1>One</h1><h1>Two</h1>"),
     "/s3": page("Third", lang=""),
@@ -83,6 +87,10 @@ SITE = {
     "/s8": page("Eighth", head='<script type="application/ld+json">{"@context": "https://schema.org",}</script>'),
     "/s9": page("Ninth", f"<p>{WORDS}", head=f'<meta name=other content="{"x" * 10}">'),
     "/s10": page("Tenth 404 things to do in Berlin", f"<p>{'y' * 3_100_000}"),
+    "/s11": page("Eleventh", lang=" lang=en_US",
+                 head='<script type="application/ld+json">{"@context": "a", "@type": "Recipe", "name": "a"}</script>'),
+    "/s12": page("Twelfth", head="<meta http-equiv=refresh content='0; url=/s11'>"),
+    "/s13": page("Not found | Site"),
     "/mapped": page("Mapped", head="<meta name=robots content='noindex'>"),
     "/1": page("1", links("/2")), "/2": page("2", links("/3")), "/3": page("3", links("/4")),
     "/4": page("4", links("/5")), "/5": page("5"),
@@ -96,7 +104,7 @@ def server() -> Iterator[HostileServer]:
     with HostileServer(dict(SITE)) as server:
         robots = f"User-agent: *\nDisallow: /private\nSitemap: {server.root}map.xml\n"
         server.answers["/robots.txt"] = whole(robots.encode(), "text/plain")
-        names = ("", "mapped", "private", "old", "c-chain2", "orphan", "c-self")
+        names = ("", "absent", "mapped", "private", "old", "c-chain2", "orphan", "c-self")
         places = "".join(f"<url><loc>{server.root}{name}</loc></url>" for name in names)
         server.answers["/map.xml"] = whole(f"<urlset>{places}</urlset>".encode(), "application/xml")
         server.answers["/orphan"] = page("Orphan")
@@ -132,7 +140,9 @@ def test_fragments_are_looked_for_as_browsers_do(checked: tuple[Path, Done], ser
 def test_canonical_addresses_are_followed(checked: tuple[Path, Done], server: HostileServer) -> None:
     assert found(checked, server, "canonical_broken") == [
         ("c-broken", "to /absent: HTTP 404"),
+        ("c-denied", "to /private: robots.txt disallows it"),
         ("c-moved", "to /old: HTTP 301"),
+        ("c-noindexed", "to /mapped: noindex"),
     ]
     assert found(checked, server, "canonical_chain") == [("c-chain", "to /c-chain2, whose canonical is /c-self")]
     assert found(checked, server, "canonical_contradiction") == [
@@ -146,7 +156,13 @@ def test_what_search_engines_ignore_in_a_body_is_not_used(checked: tuple[Path, D
 
 
 def test_languages_have_codes_and_links_back(checked: tuple[Path, Done], server: HostileServer) -> None:
-    assert found(checked, server, "hreflang_return") == [("en", "no link back from /fr")]
+    assert found(checked, server, "hreflang_return") == [
+        ("en", "no link back from /fr"), ("others", "no link back from /twice"),
+    ]  # fmt: skip
+    assert found(checked, server, "hreflang_contradiction") == [
+        ("others", "the page does not name itself"), ("twice", "nl is /mapped and /twice"),
+    ]  # fmt: skip
+    assert found(checked, server, "hreflang_broken") == [("twice", "NL to /mapped: noindex, it to /old: HTTP 301")]
     assert found(checked, server, "hreflang_code") == [("codes", "de_AT en-UK english xx")]
 
 
@@ -171,14 +187,17 @@ def test_the_sitemap_contradicts_no_page(checked: tuple[Path, Done], server: Hos
         ("long_h1", [("s5", "71 characters")]),
         ("multiple_descriptions", [("s6", "2 descriptions")]),
         ("multiple_titles", [("s6", "2 title elements")]),
-        ("soft_404", [("s7", "Page not found")]),
+        ("soft_404", [("s13", "Not found | Site"), ("s7", "Page not found")]),
+        ("wrong_lang", [("s11", "en_US")]),
+        ("incomplete_structured_data", [("s11", "Recipe without image")]),
+        ("refresh", [("s12", "to /s11")]),
         ("invalid_structured_data", [("s8", "no JSON: JSON is malformed: trailing comma in object (byte 34)")]),
         ("heavy_page", [("s10", "3.1 MB with 0 embeds")]),
         ("deep_page", [("5", "more than 4 clicks from the start")]),
         ("duplicate_page", [("copy", "2 URLs have the same content")]),
         ("redirect_permanent", [("moved", "HTTP 301 to /places"), ("old", "HTTP 301 to /places")]),
         ("near_duplicate_page", []),
-        ("broken_link", []),
+        ("broken_link", [("absent", "HTTP 404")]),
     ],
 )
 def test_each_fault_of_pages_is_found_where_it_is(

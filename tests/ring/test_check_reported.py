@@ -143,7 +143,7 @@ CASES = {
     "temporary": Case(links(*(f"/temporary/{code}" for code in (302, 303, 307)))),
     "locations": Case(links(*(f"/locations/{number}" for number in range(6))), more=tuple(
         ("redirect_permanent", str(number)) for number in range(6))),
-    "header": Case(links("/header/p"), broken="gone"),
+    "header": Case(links("/header/p"), broken="gone", more=(("refresh", "p"),)),
     "wide": Case(links("/wide/p"), broken="gone"),
     "marked": Case(links("/marked/p"), broken="gone"),
     "untyped": Case(links("/untyped/p"), broken="gone"),
@@ -188,8 +188,9 @@ CASES = {
     "base": Case("<p id=here>" + links("ok1", "gone", "#here", "ok2#no"), "<base href=/base/sub/>",
                  broken="sub/ sub/gone", lost="sub/ok2#no"),
     "delay": Case(head='<meta http-equiv=refresh content="180">'),
-    "refresh": Case(head='<meta http-equiv=Refresh content="9; URL=/refresh/gone">', broken="gone"),
-    "quoted": Case(head="<meta http-equiv=refresh content=\"2;URL='ok'\">"),
+    "refresh": Case(head='<meta http-equiv=Refresh content="9; URL=/refresh/gone">', broken="gone",
+                    more=(("refresh", ""),)),
+    "quoted": Case(head="<meta http-equiv=refresh content=\"2;URL='ok'\">", more=(("refresh", ""),)),
     "srcset": Case(SOURCES, broken="gone1.png gone2.png gone3.png"),
     "slash": Case(links("/slash/moved"), more=(("redirect_permanent", "moved"),)),
     "encoded": Case(ENCODED + PLACES, lost="#C%2B%2B #cafe%CC%81"),
@@ -209,7 +210,8 @@ CASES = {
     "versions": Case(links("/versions/p", "/versions/p?src=a", "/versions/fr")),
     "sorted": Case(SORTED, more=(("duplicate_title", "other"),)),
     "missing": Case(links("/missing/soft", "/missing/guide", "/missing/found"), more=(("soft_404", "soft"),)),
-    "headers": Case(links("/headers/p")),
+    "headers": Case(links("/headers/p"), more=(
+        ("hreflang_contradiction", "p"), ("hreflang_contradiction", "de"))),
     "moved": Case(links("#a", "/moved/kept#a", "/moved/kept#no", "/moved/own#no", "/moved/lost#a", "/moved/chain#no",
                         "/moved/text#no", "/moved/route") + "<p id=a><p id='é'>",
                   lost="kept#no #gone", more=(

@@ -15,8 +15,8 @@ from gossamer.cli.faults import lines_of
 from gossamer.model.errors import ConfigError
 from gossamer.results.check.comparison import FaultName, SiteCheck, names_of, read_baseline
 from gossamer.results.check.forms import CAUSES_MAX, as_csv, as_json, as_junit, as_markdown, as_sarif
-from gossamer.results.check.page import ROWS_MAX, as_html
-from gossamer.results.export.faults import SiteFault
+from gossamer.results.check.page import ROWS_ALL_MAX, ROWS_MAX, as_html
+from gossamer.results.export.faults import KINDS, SiteFault
 from tests.results.report.test_html import Read
 
 ROOT = "https://example.org/"
@@ -88,6 +88,7 @@ def test_junit_fails_what_fails_the_check_and_skips_the_rest() -> None:
     assert sum(int(suite.get("tests", "")) for suite in suites) == len(cases) > len(FAULTS)
     suite = next(one for one in suites if one.get("name") == "Broken links")
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("1", "1", "0")
+    assert {one.get("errors") for one in suites} == {"0"}, "a schema of Jenkins requires it"
     assert len(list(suites.iter("skipped"))) == 3
     passing = next(one for one in suites if one.get("name") == "Redirect loops")
     assert (len(passing), len(passing[0])) == (1, 0)
@@ -179,6 +180,15 @@ def test_the_page_is_bounded_and_says_what_it_leaves_out() -> None:
     text = as_html(SiteCheck(ROOT, faults))
     assert "… and 7 more, which the CSV and JSON files list." in text
     assert "No faults were found." in as_html(SiteCheck(ROOT, []))
+
+
+def test_a_page_of_very_many_faults_stays_small_enough_for_a_phone() -> None:
+    pages = [f"{ROOT}{number}/{'p' * 40}" for number in range(30)]
+    faults = [SiteFault(kind, f"{ROOT}{kind}/{number}", "detail", pages) for kind in KINDS for number in range(60)]
+    text = as_html(SiteCheck(ROOT, faults))
+    assert ROWS_ALL_MAX / 2 < text.count("<tr>") <= ROWS_ALL_MAX + 2 * ROWS_MAX + len(KINDS) + 3
+    assert len(text) < 8_000_000
+    assert all(f"<section class=wide id={kind}>" in text for kind in KINDS)
 
 
 def test_a_table_has_no_column_without_values() -> None:

@@ -66,6 +66,18 @@ def test_images_beside_a_shared_link_are_requested() -> None:
     assert len(found("".join(f'<meta property="og:image" content="/{n}.png">' for n in range(99))).links) == 50
 
 
+def test_what_other_programs_show_of_a_page_is_part_of_it() -> None:
+    body = (
+        "<link rel=search type=application/opensearchdescription+xml href=/a.xml><link rel=search href=/no>"
+        "<link rel=image_src href=/b.png><link rel='apple-touch-startup-image' href=/c.png><link rel=prefetch href=/no>"
+        "<meta name=msapplication-TileImage content=/d.png><meta itemprop=image content=/e.png>"
+        "<meta property=og:video content=/no.mp4>"
+    )
+    assert [one.url for one in found(body).links] == [
+        f"https://example.org/{name}" for name in ("a.xml", "b.png", "c.png", "d.png", "e.png")
+    ]
+
+
 def test_places_are_ids_of_all_elements_and_names_of_anchors() -> None:
     body = '<p id="A">x<a name="b c">y</a><p id=""><img name=no><template><p id=no></template><svg id=s></svg>'
     assert column("ids", body) == ["A", "s", "b c"]
@@ -78,6 +90,8 @@ def test_a_page_with_more_ids_than_are_kept_has_none_to_judge_by() -> None:
 def test_addresses_that_no_browser_opens_are_listed() -> None:
     body = '<a href="https://example]org/x">a</a><a href="https://example.com/">b</a><a href="http://">c</a><a href="">'
     assert column("invalid_links", body) == ["https://example]org/x", "http://"]
+    hosts = ["http://www..example.org/", "//", "//.a/"]
+    assert column("invalid_links", "".join(f"<a href={one}>a</a>" for one in [*hosts, "//a.example/?b=.."])) == hosts
     misspelt = [f"{scheme}://a.example/" for scheme in ("htp", "ttps", "htttp", "httpss", "hhttp")]
     sound = [f"{scheme}://a.example/" for scheme in ("ftp", "http", "HTTPS", "tg", "matrix")]
     assert column("invalid_links", "".join(f"<a href={one}>a</a>" for one in misspelt + sound)) == misspelt
@@ -90,12 +104,16 @@ def test_what_a_secure_page_loads_by_http_is_listed() -> None:
     )
     assert column("insecure", body) == ["http://a.example/1.png", "HTTP://a/c.css", "http://a.example/f"]
     assert column("insecure", body, url="http://example.org/") is None
+    policy = "<meta http-equiv=Content-Security-Policy content='upgrade-insecure-requests'>"
+    assert column("insecure", policy + body) is None
+    assert column("insecure", body, ("Content-Security-Policy", "default-src *; Upgrade-Insecure-Requests")) is None
 
 
 def test_images_need_an_alt_unless_they_are_hidden() -> None:
     body = "<img src=1><img src=2 alt=''><img src=3 aria-hidden=true><img src=4 role=presentation><img src=5 alt=x>"
     pixel = "<noscript><img src=6 height=1 width=1></noscript><img src=7 height=0><img src=8 height=10>"
-    assert column("images_without_alt", body + pixel) == ["1", "8"]
+    buttons = "<input type=IMAGE src=9><input type=image src=10 alt=Go><input src=11><img src=12 aria-labelledby=a>"
+    assert column("images_without_alt", body + pixel + buttons) == ["1", "8", "9"]
 
 
 def test_headings_titles_and_descriptions_are_counted() -> None:
@@ -109,7 +127,12 @@ def test_headings_titles_and_descriptions_are_counted() -> None:
 
 @pytest.mark.parametrize(
     ("heading", "expected"),
-    [("<img src=a alt='The logo'>", "The logo"), ("<img src=a alt=Logo> Text", "Text"), ("<img src=a alt=''>", "")],
+    [
+        ("<img src=a alt='The logo'>", "The logo"),
+        ("<svg aria-label=Logo></svg>", "Logo"),
+        ("<img src=a alt=Logo> Text", "Text"),
+        ("<img src=a alt=''>", ""),
+    ],
 )
 def test_an_image_is_a_heading_by_its_text(heading: str, expected: str) -> None:
     assert column("h1", f"<h1>{heading}</h1>") == [expected]
@@ -121,6 +144,8 @@ def test_robots_directives_come_from_markup_and_headers_and_are_those_for_all() 
         "<meta name=ROBOTS content='NoIndex, follow'><meta name=googlebot content=nosnippet><meta name=b content=none>"
     )
     assert column("robots_meta", body, *headers) == "noarchive, noindex, follow, nosnippet"
+    mixed = ("X-Robots-Tag", "max-snippet:-1, noarchive, googlebot: noindex, otherbot: none")
+    assert column("robots_meta", "", mixed) == "max-snippet:-1, noarchive, noindex"
 
 
 def test_versions_in_other_languages_come_from_markup_and_headers() -> None:
@@ -159,6 +184,25 @@ def test_what_search_engines_read_in_the_head_alone_is_listed_where_it_is_in_the
 def test_structured_data_is_json_with_a_context_and_a_type(script: str, expected: str) -> None:
     said = str(column("json_ld_error", f'<script type="application/ld+json">{script}</script>'))
     assert (expected in said, bool(said)) == (True, bool(expected))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ('{"@type": "Recipe", "name": "a"}', ["Recipe without image"]),
+        ('{"@type": "Recipe", "name": "a", "image": []}', ["Recipe without image"]),
+        ('{"@type": "Recipe", "name": "a", "image": "b"}', []),
+        ('{"@graph": [{"@type": ["Thing", "http://schema.org/FAQPage"], "url": "a"}]}',
+         ["http://schema.org/FAQPage without mainEntity"]),
+        ('{"@type": "Article", "about": {"@type": "Event", "@id": "#a"}}', []),
+        ('{"@type": "Product", "name": "a", "review": {"@type": "Review", "author": "b"}}',
+         ["Review without reviewRating"]),
+        ('{"@type": {"a": 1}}', []),
+    ],
+)  # fmt: skip
+def test_objects_of_structured_data_have_what_their_type_requires(value: str, expected: list[str]) -> None:
+    script = f'<script type="application/ld+json">{value}</script>'
+    assert column("json_ld_lacks", script * 2) == expected
 
 
 @pytest.mark.parametrize(("words", "expected"), [(3, 3), (COUNTED_BYTES_MAX, None)])

@@ -90,9 +90,9 @@ def as_junit(check: SiteCheck, least: Severity) -> str:
         tests = tests or f"<testcase classname={_attribute(kind)} name={_attribute(rule.heading)}/>\n"
         suites.append(
             f'<testsuite name={_attribute(rule.heading)} tests="{max(1, len(faults))}" failures="{failures}" '
-            f'skipped="{len(faults) - failures}">\n{tests}</testsuite>\n'
+            f'errors="0" skipped="{len(faults) - failures}">\n{tests}</testsuite>\n'
         )
-    whole = f'tests="{sum(suite.count("<testcase ") for suite in suites)}" failures="{len(failing)}"'
+    whole = f'tests="{sum(suite.count("<testcase ") for suite in suites)}" errors="0" failures="{len(failing)}"'
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f"<testsuites name={_attribute(f'{PRODUCT} check {check.site}')} {whole}>\n{''.join(suites)}</testsuites>\n"

@@ -17,6 +17,8 @@ from gossamer.results.report.parts import instant
 
 ROWS_MAX = 500
 """Rows of one table; the other files of a check have all."""
+ROWS_ALL_MAX = 2_000
+"""Rows of the tables of all kinds together, but for the first ones of each: a phone opens some megabytes."""
 LISTED_MAX = 20
 """Addresses listed in one cell, and rows of a table that shows itself unasked."""
 FAULT_HEADS = ("URL", "Detail", "Pages")
@@ -56,8 +58,9 @@ def _sections(check: SiteCheck) -> Iterator[str]:
         by_kind.setdefault(fault.kind, []).append(fault)
     yield _contents(by_kind, len(check.gone()))
     yield _causes(causes_of(one for one in shown if one.severity))
+    rows_max = max(LISTED_MAX, min(ROWS_MAX, ROWS_ALL_MAX // len(by_kind)))
     for kind, faults in by_kind.items():
-        yield _kind(kind, faults, check)
+        yield _kind(kind, faults, check, rows_max)
     yield _pages(faults_by_page(one for one in shown if one.severity))
     if gone := check.gone():
         headings = {kind: rule.heading for kind, rule in KINDS.items()}
@@ -101,16 +104,19 @@ def _cause(cause: Cause) -> str:
     return html_text(str(cause).removesuffix(cause.place)) + _link(cause.place)
 
 
-def _kind(kind: str, faults: Sequence[SiteFault], check: SiteCheck) -> str:
-    new = {"new": " <span class=new>new</span>"}
-    rows = [[(_link(one.url) + new.get(check.state(one), ""), one.url), (html_text(one.detail), ""), _list(one.pages)]
-            for one in faults[:ROWS_MAX]]  # fmt: skip
+def _kind(kind: str, faults: Sequence[SiteFault], check: SiteCheck, rows_max: int) -> str:
+    rows = [[_url(one.url, is_new=check.state(one) == "new"), (html_text(one.detail), ""), _list(one.pages)]
+            for one in faults[:rows_max]]  # fmt: skip
     filled = [place for place in range(len(FAULT_HEADS)) if any(row[place][0] for row in rows)]
     heads = [FAULT_HEADS[place] for place in filled]
     rule = KINDS[kind]
     severity = f"<span class={rule.severity}>{rule.severity}</span>: " if rule.severity else ""
     said = f"{severity}{escape(rule.advice)}"
     return _table(kind, rule.heading, len(faults), said, heads, ([row[place] for place in filled] for row in rows))
+
+
+def _url(url: str, *, is_new: bool) -> tuple[str, str]:
+    return (f"{_link(url)} <span class=new>new</span>", url) if is_new else (_link(url), "")
 
 
 def _list(pages: Sequence[str]) -> tuple[str, str]:
@@ -124,7 +130,7 @@ def _list(pages: Sequence[str]) -> tuple[str, str]:
 
 def _pages(pages: dict[str, list[SiteFault]]) -> str:
     worst = [min(faults, key=lambda one: SEVERITIES.index(one.severity)).kind for faults in pages.values()]
-    rows = ([(_link(page), page), _severity(kind), _kinds(faults), _number(faults)]
+    rows = ([(_link(page), ""), _severity(kind), _kinds(faults), _number(faults)]
             for kind, (page, faults) in zip(worst, pages.items(), strict=True))  # fmt: skip
     said = "Where to mend: the page that links, or the page that has the fault."
     return _table("pages", "By page", len(pages), said, ("Page", "Worst", "What", "Faults"), rows)
@@ -150,13 +156,13 @@ def _severity(kind: str) -> tuple[str, str]:
 
 def _table(name: str, title: str, total: int, said: str, heads: Sequence[str], rows: Iterable[Cells]) -> str:
     head = "".join(f"<th scope=col{_is_number(one)}>{one}</th>" for one in heads)
-    lines = "".join(f"<tr>{''.join(_cells(heads, row))}</tr>" for row in islice(rows, ROWS_MAX))
-    left = total - ROWS_MAX
+    lines = [f"<tr>{''.join(_cells(heads, row))}</tr>" for row in islice(rows, ROWS_MAX)]
+    left = total - len(lines)
     rest = f"<p>… and {left:,} more, which the CSV and JSON files list.</p>" if left > 0 else ""
     sorting = " data-sort" if total > 1 else ""
-    table = f"<table{sorting}><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+    table = f"<table{sorting}><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
     if name != "causes" and total > LISTED_MAX:
-        table = f"<details><summary>Show {min(total, ROWS_MAX):,} rows</summary>{table}</details>"
+        table = f"<details><summary>Show {len(lines):,} rows</summary>{table}</details>"
     return f"<section class=wide id={name}><h2>{title}: {total:,}</h2><p class=advice>{said}</p>{table}{rest}</section>"
 
 

@@ -24,18 +24,18 @@ SET VARIABLE regions = regexp_split_to_array(trim('
     TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW
 '), '\s+');
 -- Titles and headings of pages that say that there is no page.
-SET VARIABLE absent = '(?i)^\W*(error\W*)?404\b|\b404\W*$|\bnot found\W*$|\b(page|file) (was |is |could |can)?\s?not (be )?(found|available)|(page|file) (does not|doesn.t|no longer) exists?|(page|file) (can|couldn).t be found|nicht gefunden|existiert nicht|introuvable|no encontrad[ao]|non trovat[ao]|niet gevonden|não encontrad[ao]|nie znaleziono|не найден|見つかりません|找不到';
+SET VARIABLE absent = '(?i)^\W*(error\W*)?404\b|\b404\W*$|^\W*not found\b|\bnot found\W*$|\b(page|file) (was |is |could |can)?\s?not (be )?(found|available)|(page|file) (does not|doesn.t|no longer) exists?|(page|file) (can|couldn).t be found|nicht gefunden|existiert nicht|introuvable|no encontrad[ao]|non trovat[ao]|niet gevonden|não encontrad[ao]|nie znaleziono|не найден|見つかりません|找不到';
 -- A URL's last attempt counts. What a crawl without the modules `metadata` and `audit` lacks is null.
 CREATE TEMP TABLE latest AS
 SELECT key, url, outcome::VARCHAR AS outcome, status, error, title, description, media_type::VARCHAR AS media_type,
     duplicate_of, near_duplicate_of, link_type::VARCHAR AS link_type, referrer, host::VARCHAR AS host, depth, fetch_s,
     wire_bytes, body_bytes, declared_language, h1, title_count, description_count, coalesce(robots_meta, '') AS robots,
-    alternates, outside_head, images_without_alt, json_ld_error, insecure, invalid_links, words, ids,
+    alternates, outside_head, images_without_alt, json_ld_error, json_ld_lacks, insecure, invalid_links, words, ids,
     coalesce(script_signal, '') NOT IN ('', 'scripts') AS is_scripted, nullif(regexp_extract(redirect_to, '#(.+)', 1), '') AS moved_to
 FROM (
     SELECT * FROM pages UNION ALL BY NAME
     SELECT NULL::VARCHAR AS description, NULL::VARCHAR AS declared_language, NULL::VARCHAR AS script_signal,
-        NULL::VARCHAR AS robots_meta, NULL::VARCHAR AS json_ld_error, NULL::VARCHAR[] AS h1,
+        NULL::VARCHAR AS robots_meta, NULL::VARCHAR AS json_ld_error, NULL::VARCHAR[] AS json_ld_lacks, NULL::VARCHAR[] AS h1,
         NULL::BIGINT AS title_count, NULL::BIGINT AS description_count, NULL::BIGINT AS words,
         NULL::VARCHAR[] AS alternates, NULL::VARCHAR[] AS outside_head, NULL::VARCHAR[] AS images_without_alt,
         NULL::VARCHAR[] AS insecure, NULL::VARCHAR[] AS invalid_links, NULL::VARCHAR[] AS ids
@@ -139,6 +139,14 @@ WITH named AS (
 SELECT min(to_url) || '#' || fragment AS url,
     list(DISTINCT named.url ORDER BY named.url)[1:getvariable('most')] AS pages
 FROM missing JOIN addresses USING (key) JOIN named USING (to_url, fragment) GROUP BY missing.key, fragment;
+-- Pages that search engines cannot list, and why: no page names them as canonical or as a version of it.
+CREATE TEMP VIEW unlisted AS
+SELECT key, CASE WHEN outcome = 'robots_denied' THEN 'robots.txt disallows it' WHEN outcome = 'fetched' THEN 'noindex'
+    WHEN status IS NULL THEN outcome ELSE 'HTTP ' || status END AS why
+FROM latest
+WHERE outcome IN ('http_error', 'redirected', 'dns_error', 'connect_error', 'tls_error', 'timeout')
+        AND status IS DISTINCT FROM 429 AND NOT shut(status, link_type, host)
+    OR outcome = 'robots_denied' OR outcome = 'fetched' AND regexp_matches(robots, '\b(noindex|none)\b');
 -- Languages of a page's versions: what it says, and which page says it.
 CREATE TEMP TABLE versions AS
 WITH said AS (
@@ -181,11 +189,10 @@ WHERE outcome = 'redirected' AND latest.key IN (FROM clicked) AND latest.url LIK
 SELECT url, array_to_string(insecure, ' '), NULL FROM html WHERE len(insecure) > 0
 
 -- canonical_broken
-SELECT page.url, 'to ' || target.url || ': '
-    || CASE WHEN target.status IS NULL THEN target.outcome ELSE 'HTTP ' || target.status END, NULL
+SELECT page.url, 'to ' || target.url || ': ' || unlisted.why, NULL
 FROM documents AS page JOIN canonical USING (key) JOIN latest AS target ON target.key = canonical.to_key
-WHERE target.outcome IN ('http_error', 'redirected', 'dns_error', 'connect_error', 'tls_error', 'timeout')
-    AND target.status IS DISTINCT FROM 429 AND NOT shut(target.status, target.link_type, target.host)
+JOIN unlisted ON unlisted.key = target.key
+WHERE target.key <> page.key AND NOT regexp_matches(page.robots, '\b(noindex|none)\b')
 
 -- canonical_chain
 SELECT page.url, 'to ' || target.url || ', whose canonical is ' || further.to_url, NULL
@@ -211,6 +218,18 @@ WHERE lower(code) <> 'x-default' AND NOT (
     AND (NOT regexp_matches(code, '(?i)-[a-z]{2}$') OR list_contains(getvariable('regions'), upper(code[-2:])))
 ) GROUP BY url
 
+-- hreflang_broken
+SELECT url, array_to_string(list(DISTINCT line ORDER BY line)[1:10], ', '), NULL FROM (
+    SELECT url, code || ' to ' || to_url || ': ' || why AS line
+    FROM versions JOIN unlisted ON unlisted.key = versions.to_key WHERE versions.key <> versions.to_key
+) GROUP BY url
+
+-- hreflang_contradiction
+SELECT url, lower(code) || ' is ' || array_to_string(list(DISTINCT to_url ORDER BY to_url)[1:5], ' and '), NULL
+FROM versions GROUP BY url, lower(code) HAVING count(DISTINCT coalesce(to_key, to_url)) > 1
+UNION ALL SELECT url, 'the page does not name itself', NULL
+FROM versions GROUP BY url HAVING bool_and(coalesce(to_key, '') <> key) AND bool_or(to_key IS NOT NULL)
+
 -- hreflang_return
 SELECT versions.url, 'no link back from ' || array_to_string(list(DISTINCT page.url ORDER BY page.url)[1:10], ' '), NULL
 FROM versions JOIN listed AS page ON page.key = versions.to_key AND page.key <> versions.key
@@ -232,7 +251,7 @@ WHERE title <> '' GROUP BY title HAVING count(DISTINCT family) > 1
 SELECT url, '', NULL FROM documents WHERE title = ''
 
 -- missing_description
-SELECT url, '', NULL FROM listed WHERE coalesce(description, '') = ''
+SELECT url, '', NULL FROM listed WHERE coalesce(description, '') = '' OR description_count = 0
 
 -- orphan
 WITH linked AS (
@@ -240,7 +259,8 @@ WITH linked AS (
     WHERE links.link_type::VARCHAR NOT IN ('sitemap', 'sitemap_file', 'canonical', 'self')
         AND page.key IS DISTINCT FROM links.to_key
 )
-SELECT url, '', NULL FROM latest SEMI JOIN mapped USING (key) ANTI JOIN linked USING (key) WHERE link_type <> 'seed'
+SELECT url, '', NULL FROM latest SEMI JOIN mapped USING (key) ANTI JOIN linked USING (key)
+WHERE link_type <> 'seed' AND url NOT IN (SELECT url FROM attempts WHERE is_broken)
 
 -- soft_404
 SELECT url, CASE WHEN regexp_matches(title, getvariable('absent')) THEN title ELSE h1[1] END, pages
@@ -296,12 +316,25 @@ SELECT url, length(h1[1]) || ' characters', NULL FROM listed WHERE length(h1[1])
 -- missing_lang
 SELECT url, '', NULL FROM documents WHERE ids IS NOT NULL AND coalesce(declared_language, '') = ''
 
+-- wrong_lang
+SELECT url, declared_language, NULL FROM documents WHERE ids IS NOT NULL AND declared_language <> '' AND NOT (
+    regexp_matches(declared_language, '(?i)^([a-z]{2,3}|[ix])(-[a-z0-9]{1,8})*$')
+    AND (length(split_part(declared_language, '-', 1)) <> 2
+        OR list_contains(getvariable('languages'), lower(declared_language[1:2]))))
+
 -- missing_alt
 SELECT image, 'image without alt', list(url ORDER BY url)[1:getvariable('most')]
 FROM (SELECT DISTINCT url, unnest(images_without_alt) AS image FROM documents) GROUP BY image
 
 -- invalid_structured_data
 SELECT url, json_ld_error, NULL FROM documents WHERE json_ld_error <> ''
+
+-- incomplete_structured_data
+SELECT url, array_to_string(json_ld_lacks[1:5], '; '), NULL FROM documents WHERE len(json_ld_lacks) > 0
+
+-- refresh
+SELECT page.url, 'to ' || max(links.to_url), NULL FROM documents AS page JOIN links ON links.from_url = page.url
+WHERE links.link_type::VARCHAR = 'meta_refresh' AND links.to_key <> page.key GROUP BY page.url
 
 -- deep_page
 SELECT url, 'more than 4 clicks from the start', NULL FROM listed

@@ -14,6 +14,8 @@ from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.stages.process.jsonld import without_marks
 from gossamer.stages.process.links import Base, base_href, collapse_spaces, link_values, utf8_again
 from gossamer.stages.process.options import TypedModule
+from gossamer.stages.process.usage import Directives
+from gossamer.url.name import host_of
 
 IDS_MAX = 20_000
 """Targets of fragments kept of one page; of a page with more, none: its fragments cannot be judged."""
@@ -27,12 +29,25 @@ COUNTED_BYTES_MAX = 65_536
 _TEXT_DIRECTIVE = ":~:"
 # Routes of programs in a page (`#!/a`, `#/a`) and arguments of viewers are no places in it.
 NO_PLACE = re.compile(r"(?:[!/].*|top|[a-z]{1,12}=.*|L\d+(?:C\d+)?(?:-L?\d+(?:C\d+)?)?)", re.IGNORECASE | re.DOTALL)
-_IMAGE = "".join(("img", *(f":not([{one}])" for one in (
-    "alt", "aria-hidden=true", "role=presentation", "role=none", "aria-label", 'height="0"', 'height="1"',
+_IMAGE = "".join((":is(img, input[type=image i])", *(f":not([{one}])" for one in (
+    "alt", "aria-hidden=true", "role=presentation", "role=none", "aria-label", "aria-labelledby", 'height="0"',
+    'height="1"',
 ))))  # fmt: skip
 """Images that need a text and have none; those that count visits are one pixel high."""
-_ROBOTS = 'meta[name="robots" i], meta[name="googlebot" i]'
-_PREVIEWS = ("og:image", "og:image:url", "og:image:secure_url", "twitter:image", "twitter:image:src")
+_robots = Directives(tokens=("googlebot",)).words_of
+_PREVIEWS = (
+    "og:image", "og:image:url", "og:image:secure_url", "twitter:image", "twitter:image:src", "image",
+    "msapplication-tileimage",
+)  # fmt: skip
+_PARTS = frozenset(("image_src", "apple-touch-startup-image", "fluid-icon"))
+"""Relations to images that other programs show."""
+_REQUIRED = {
+    "BreadcrumbList": "itemListElement", "Course": "name description", "Event": "name startDate location",
+    "FAQPage": "mainEntity", "JobPosting": "title description datePosted hiringOrganization",
+    "LocalBusiness": "name address", "Product": "name", "QAPage": "mainEntity", "Recipe": "name image",
+    "Review": "author reviewRating", "VideoObject": "name thumbnailUrl uploadDate",
+}  # fmt: skip
+"""Properties without which Google shows no rich result of a type (its gallery of structured data)."""
 _MISSPELT = re.compile(r"(?!https?:)h*+t++p++s*+:/", re.IGNORECASE).match
 _LOADED = (
     ("script[src], iframe[src], img[src], audio[src], video[src], source[src], embed[src], track[src]", "src"),
@@ -60,6 +75,7 @@ class Audit(TypedModule):
         "outside_head": "texts",
         "images_without_alt": "texts",
         "json_ld_error": "text",
+        "json_ld_lacks": "texts",
         "insecure": "texts",
         "invalid_links": "texts",
         "words": "int",
@@ -78,7 +94,8 @@ class Audit(TypedModule):
         tree = document.tree
         if tree is not None:
             self._read_tree(tree, page, columns)
-        columns["robots_meta"] = ", ".join(dict.fromkeys(_robots(page, tree)))
+        words = (word[:100] for word in _robots(page, document.markup.elements) if word)
+        columns["robots_meta"] = ", ".join(dict.fromkeys(islice(words, LISTED_MAX)))
         self._read_relations(page, tree, base, columns)
 
     def _read_links(self, document: HtmlDocument, base: Base, findings: Findings) -> None:
@@ -93,7 +110,9 @@ class Audit(TypedModule):
                 to_url = base.join(shown)
                 if to_url is not None:
                     wanted[to_url, fragment.partition(_TEXT_DIRECTIVE)[0]] = None
-            is_invalid = _MISSPELT(shown) or (shown[:4].lower() == "http" and base.join(shown) is None)
+            names_host = shown[:4].lower() == "http" or shown[:2] == "//"
+            # A host such as a..b has an empty label.
+            is_invalid = _MISSPELT(shown) or (names_host and host_of(base.join(shown) or "") is None)
             if is_invalid and len(invalid) < LISTED_MAX:
                 invalid[collapse_spaces(href, ID_CHARACTERS_MAX)] = None
         findings.columns["invalid_links"] = list(invalid)
@@ -104,14 +123,19 @@ class Audit(TypedModule):
             ]
 
     def _add_previews(self, document: HtmlDocument, base: Base, findings: Findings) -> None:
-        """Add the images that other sites show beside a link to the page: a reader finds them broken there."""
+        """Add what other sites and programs show of the page, such as its image: a reader finds it broken there."""
         shown: dict[str, None] = {}
         for tag, found in document.markup.elements:
-            if tag == "meta" and (found.get("property") or found.get("name") or "").strip().lower() in _PREVIEWS:
-                content = found.get("content") or ""
-                url = base.join(content) if content and len(shown) < LISTED_MAX else None
-                if url is not None and len(url) <= self._options.url_bytes_max:
-                    shown[url] = None
+            content = ""
+            if tag == "meta":
+                name = found.get("property") or found.get("name") or found.get("itemprop") or ""
+                content = (found.get("content") or "") if name.strip().lower() in _PREVIEWS else ""
+            elif tag == "link":
+                is_part = not _PARTS.isdisjoint((found.get("rel") or "").lower().split())
+                content = (found.get("href") or "") if is_part or "opensearch" in (found.get("type") or "") else ""
+            url = base.join(content) if content and len(shown) < LISTED_MAX else None
+            if url is not None and len(url) <= self._options.url_bytes_max:
+                shown[url] = None
         findings.links.extend(Found(url, "embed") for url in shown)
 
     def _read_tree(self, tree: LexborHTMLParser, page: Page, found: dict[str, object]) -> None:
@@ -120,8 +144,11 @@ class Audit(TypedModule):
         found["title_count"] = len(tree.css("head > title"))
         found["description_count"] = len(tree.css('meta[name="description" i]'))
         found["images_without_alt"] = [_value(one, "src")[:ID_CHARACTERS_MAX] for one in tree.css(_IMAGE)][:LISTED_MAX]
-        found["json_ld_error"] = next(_json_ld_errors(tree), "")
-        if page.url.startswith("https:"):
+        _read_json_ld(tree, found)
+        policies = [_value(one, "content") for one in tree.css('meta[http-equiv="content-security-policy" i]')]
+        policies += [value for name, value in page.headers if name.lower() == "content-security-policy"]
+        # By that policy browsers load all of it by https.
+        if page.url.startswith("https:") and not any("upgrade-insecure-requests" in one.lower() for one in policies):
             loaded = (_value(one, name) for selector, name in _LOADED for one in tree.css(selector))
             insecure = [one for one in loaded if one.strip()[:7].lower() == "http://"]
             found["insecure"] = [one[:ID_CHARACTERS_MAX] for one in dict.fromkeys(insecure)][:LISTED_MAX]
@@ -163,33 +190,49 @@ def _relation(parameters: Mapping[str, str | None], href: str, base: Base) -> st
     return f"{code} {base.join(href) or href[:ID_CHARACTERS_MAX]}" if code else ""
 
 
-def _robots(page: Page, tree: LexborHTMLParser | None) -> Iterator[str]:
-    values = [value for name, value in page.headers if name.lower() == "x-robots-tag" and ":" not in value]
-    values += [_value(one, "content") for one in (tree.css(_ROBOTS) if tree else ())]
-    for part in ",".join(values).lower().split(",")[:LISTED_MAX]:
-        if word := part.strip()[:100]:
-            yield word
-
-
-def _json_ld_errors(tree: LexborHTMLParser) -> Iterator[str]:
+def _read_json_ld(tree: LexborHTMLParser, columns: dict[str, object]) -> None:
+    """Note the first error of the JSON-LD of a page, and what its objects lack."""
+    errors: list[str] = []
+    lacks: dict[str, None] = {}
     for script in tree.css('script[type="application/ld+json" i]'):
         try:
             found = msgspec.json.decode(without_marks(script.text()))
         except (msgspec.DecodeError, RecursionError) as error:
-            yield f"no JSON: {error}"
+            errors.append(f"no JSON: {error}")
             continue
         for one in found if isinstance(found, list) else [found]:
             if not isinstance(one, dict):
-                yield "a value is no object"
+                errors.append("a value is no object")
             elif "@context" not in one:
-                yield "an object has no @context"
+                errors.append("an object has no @context")
             elif "@type" not in one and "@graph" not in one:
-                yield "an object has no @type"
+                errors.append("an object has no @type")
+        lacks |= dict.fromkeys(islice(_lacks(found), LISTED_MAX))
+    columns["json_ld_error"] = errors[0] if errors else ""
+    columns["json_ld_lacks"] = list(lacks)
+
+
+def _lacks(found: object) -> Iterator[str]:
+    """Yield the type of each object that lacks what its type requires, and what that is. Linear."""
+    waiting = [found]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, list):
+            waiting += one
+        elif isinstance(one, dict):
+            waiting += one.values()
+            types = one.get("@type")
+            for kind in types if isinstance(types, list) else [types]:
+                required = _REQUIRED.get(str(kind).rpartition("/")[2], "").split()
+                lacking = [name for name in required if one.get(name) in (None, "", [], {})]
+                if lacking and not one.keys() <= {"@id", "@type"}:  # That is a reference.
+                    yield f"{kind} without {', '.join(lacking)}"
 
 
 def _heading(node: LexborNode) -> str:
     """Return the text of a heading, or that of its images, such as a logo."""
-    return node.text().strip() or " ".join(_value(one, "alt") for one in node.css("img[alt]")[:LISTED_MAX])
+    images = node.css("[alt], [aria-label]")[:LISTED_MAX]
+    return node.text().strip() or " ".join(_value(one, "alt") or _value(one, "aria-label") for one in images)
 
 
 def _value(node: LexborNode, name: str) -> str:

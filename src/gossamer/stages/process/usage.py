@@ -3,7 +3,7 @@
 Looks at headers by name and at elements that the links module has read: a page without a statement is not parsed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -14,6 +14,7 @@ from gossamer.stages.process.facts import moment
 from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.stages.process.links import Base, base_href, link_values, utf8_again
 from gossamer.stages.process.options import ProcessOptions
+from gossamer.stages.process.scan import Element
 
 PRODUCT = "gossamer"
 RSL_TYPE = "application/rsl+xml"
@@ -59,6 +60,19 @@ class Directives:
         if page.media_type in HTML_TYPES:
             self._markup(page, document_of(page, self._options), findings)
 
+    def words_of(self, page: Page, elements: Iterable[Element]) -> Iterator[str]:
+        """Yield the directives of a page's headers and elements that are for these tokens or for all."""
+        for name, value in page.headers:
+            if lower_names[name] == "x-robots-tag":
+                yield from self._of_header(value)
+        for tag, attributes in elements:
+            if tag == "meta" and self._names_us((attributes.get("name") or "").strip().lower()):
+                yield from _words(attributes.get("content") or "")
+
+    def _names_us(self, name: str) -> bool:
+        # A list of names is for each of them, as crawlers of search engines read it.
+        return name in self._agents or ("," in name and not self._agents.isdisjoint(_texts(name)))
+
     def _headers(self, page: Page, named: dict[str, list[str]], findings: Findings) -> None:
         found = findings.statements
         for value in named.get("x-robots-tag", ()):
@@ -85,8 +99,7 @@ class Directives:
         for tag, attributes in elements:
             if tag == "meta":
                 name = (attributes.get("name") or "").strip().lower()
-                # A list of names is for each of them, as crawlers of search engines read it.
-                if name in self._agents or ("," in name and not self._agents.isdisjoint(_texts(name))):
+                if self._names_us(name):
                     content = attributes.get("content") or ""
                     words = list(_words(content))
                     found += self._directives(page, words, Rank.MARKUP, "meta", name, content, findings)
