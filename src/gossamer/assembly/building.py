@@ -207,6 +207,8 @@ def ring_of(
     count_due = recrawl.schedule.state.due.before if recrawl is not None else None
     _count(kept, counters, counted, frontier, count_due)
     loop = CrawlLoop(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
+    loop.receiving = lambda: protocols.bodies.received_bytes
+    protocols.bodies.at_limit = loop.bytes_used_up
     _note_orders(loop, kept.storage.slots)
     ring = CrawlRing(loop, pipeline, frontier, scope, urls, features)
     return ring, _membership(exchange, ring, kept, telemetry, memory.pending_scope)

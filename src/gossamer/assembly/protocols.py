@@ -44,7 +44,7 @@ def protocol_modules(config: Config, agent: str, clock: Clock, spills: Spills | 
         key = f"components.protocols.{scheme}"
         made = fitting(name, key, ProtocolModule, options=config.fetch, agent=agent, clock=clock)
         modules[scheme] = cast("ProtocolModule", naming(made, name, key, "fetch", port=ProtocolModule))
-    return Protocols(modules)
+    return Protocols(modules, bodies)
 
 
 def _rules_of(config: Config) -> RequestRules | None:
@@ -94,8 +94,9 @@ def _with_secrets(config: Config, options: FetchOptions) -> FetchOptions:
 class Protocols:
     """`ports.ProtocolModule` for all schemes at once: hands each request to the module of its scheme."""
 
-    def __init__(self, modules: Mapping[str, ProtocolModule]) -> None:
-        """`modules` by scheme, lower case, without colon. One module may serve several schemes."""
+    def __init__(self, modules: Mapping[str, ProtocolModule], bodies: BodyMemory) -> None:
+        """`modules` by scheme, lower case, without colon. One module may serve several schemes; `bodies` is theirs."""
+        self.bodies = bodies
         self._modules = dict(modules)
 
     @property

@@ -23,8 +23,8 @@ class LimitsOptions(Section, frozen=True):
     max_bytes: Annotated[
         int | None,
         Key(
-            "Bytes received, including robots.txt requests and failures; requests under way are finished, and each may "
-            "add as much as fetch.body_bytes_max",
+            "Bytes received, compressed as they came, including robots.txt requests and failures. Bodies under way are "
+            "cut off, and their URLs stay queued; what the system has buffered meanwhile comes on top",
             ge=1,
             basic=True,
             live=True,

@@ -151,7 +151,7 @@ class Pipeline:
                     middlewares.note_unsent(lease.url)
                     return
                 result = await self._fetch(lease, started)
-                if isinstance(result, Failure) and result.by_proxy:
+                if isinstance(result, Failure) and (result.by_proxy or result.at_limit):
                     return  # It stays queued, and costs no attempt.
                 if middlewares.received:
                     result = self._receive(lease.url, result)

@@ -83,6 +83,8 @@ class CrawlLoop:
         self._more_to_come: Callable[[], bool] = bool
         self.quota = inf
         """For one of several shards: total pages that it may have fetched for now. Then it waits, and does not end."""
+        self.receiving: Callable[[], int] = int
+        """Returns the length of all bodies in flight so far."""
         self.may_begin: Callable[[float], bool] = lambda _: True
         """For one of several shards: returns whether its lease is still valid."""
         self.on_stop: Callable[[float], None] = ignore
@@ -360,9 +362,13 @@ class CrawlLoop:
         totals = self._counters.totals
         return (
             totals.pages >= self._pages_max
-            or totals.wire_bytes >= self._bytes_max
+            or self.bytes_used_up()
             or (self._time_s_max < inf and self.elapsed_s() >= self._time_s_max)
         )
+
+    def bytes_used_up(self) -> bool:
+        """Return whether no more bytes may be received. It costs 0.2 µs, for each piece of a body."""
+        return self._bytes_max < inf and self._counters.totals.wire_bytes + self.receiving() >= self._bytes_max
 
     def is_late(self) -> bool:
         """Whether fetched pages are no longer processed. Checked before each page, since many large pages may be ready

@@ -188,6 +188,8 @@ class Failure(msgspec.Struct, frozen=True):
     """Received over the network, as in `Reply`."""
     by_proxy: bool = False
     """The crawl's own proxy could not be used, which says nothing about the host or the URL."""
+    at_limit: bool = False
+    """The crawl may receive no more bytes, which says nothing about the host or the URL."""
     again: bool = False
     """The same request should be sent once more, through the gates, as the same attempt: the server closed a kept
     connection instead of answering, or the module now reads this host's replies with a more tolerant reader."""

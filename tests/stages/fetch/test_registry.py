@@ -5,6 +5,10 @@ import asyncio
 from gossamer.assembly.protocols import Protocols
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.ports import ProtocolModule
+from gossamer.stages.fetch.bodies import BodyMemory
+from gossamer.stages.fetch.options import FetchOptions
+
+BODIES = BodyMemory(FetchOptions())
 
 
 class Echo:
@@ -23,7 +27,7 @@ class Echo:
 def test_each_scheme_has_its_module() -> None:
     async def main() -> None:
         web, gopher = Echo(), Echo()
-        protocols: ProtocolModule = Protocols({"http": web, "https": web, "gopher": gopher})
+        protocols: ProtocolModule = Protocols({"http": web, "https": web, "gopher": gopher}, BODIES)
         answer = await protocols.fetch(Request(url="HTTP://a.test/", ip="127.0.0.1", port=80))
         assert answer == Failure("timeout", "HTTP://a.test/")
         for url in ("mailto:a@b.test", "x", ""):
@@ -37,4 +41,4 @@ def test_each_scheme_has_its_module() -> None:
 
 
 def test_schemes() -> None:
-    assert Protocols({"http": Echo()}).schemes == {"http"}
+    assert Protocols({"http": Echo()}, BODIES).schemes == {"http"}

@@ -3,6 +3,7 @@
 import errno
 import mimetypes
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import Final
 
@@ -32,13 +33,17 @@ class BodyMemory:
     An ordinary page costs two comparisons.
     """
 
-    __slots__ = ("_spills", "each_bytes_max", "held_bytes", "held_bytes_max", "running")
+    __slots__ = ("_spills", "at_limit", "each_bytes_max", "held_bytes", "held_bytes_max", "received_bytes", "running")
 
     def __init__(self, options: FetchOptions, spills: Spills | None = None) -> None:
         self._spills = spills
         self.each_bytes_max = options.body_memory_bytes_max if spills is not None else options.body_bytes_max
         self.held_bytes = 0
         """Memory of all bodies in flight."""
+        self.received_bytes = 0
+        """Length of all bodies in flight so far."""
+        self.at_limit: Callable[[], bool] = bool
+        """Returns whether they use up what the crawl may receive: then they end."""
         self.running: set[InFlight] = set()
         self.held_bytes_max = options.bodies_memory_bytes_max if spills is not None else 1 << 62
 

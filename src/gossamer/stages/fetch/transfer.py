@@ -403,6 +403,7 @@ class Transfer:
     def forget(self) -> None:
         """Drop the received data."""
         self.bodies.held_bytes -= self._held_bytes
+        self.bodies.received_bytes -= self.body_bytes
         self._clear()
         self._data.clear()
         # pycurl has duplicated each descriptor, so closing ours does not close the connection.
@@ -472,12 +473,15 @@ class Transfer:
             self.stopped = "media_type"
             return 0
         self.body_bytes += len(piece)
+        self.bodies.received_bytes += len(piece)
         if self.file is None:
             self._hold(piece)
         else:
             self._write(piece)
         if self.body_bytes > self.body_bytes_max:
             self.stopped = "length"
+        elif self.bodies.at_limit():
+            self.stopped = "limit"
         return 0 if self.stopped else None
 
     def _grinds(self) -> bool:

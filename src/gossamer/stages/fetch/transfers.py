@@ -474,6 +474,7 @@ _STOPS: Final[dict[str, tuple[str, str, bool, bool]]] = {
     "silent": ("connect_error", "no connection within {transfer.silent_s_max:g} s", True, True),
     "holds": ("protocol_error", "the server floods the connection with messages of TLS", False, False),
     "h2": ("protocol_error", "the server negotiated HTTP/2 and does not speak it", True, False),
+    "limit": ("timeout", "limits.max_bytes was reached", True, False),
     "resend": ("connect_error", "the kept connection closed without an answer", True, False),
     "refused": ("connect_error", "the server refused the request over HTTP/2", True, False),
 }  # fmt: skip
@@ -487,6 +488,8 @@ def _stop_failure(transfer: Transfer) -> Failure:
     if reason in _STOPS:
         error = error.format(transfer=transfer, content_bytes=transfer.head_bytes + transfer.body_bytes)
     failed = transfer.failure(outcome, error, retry, host_level)
+    if reason == "limit":
+        return msgspec.structs.replace(failed, at_limit=True)
     if reason == "silent":  # libcurl has not measured it.
         return msgspec.structs.replace(failed, fetch_s=transfer.silent_s_max, has_others=True)
     return failed
