@@ -46,6 +46,8 @@ class Sites(http.server.ThreadingHTTPServer):
                     self.answer(429, b"", ("Retry-After", "3600"))
                 elif self.path == "/walled":
                     self.answer(403)
+                elif self.path == "/private":
+                    self.answer(404)
                 else:
                     number = int(self.path[1:] or 0)
                     links = (f"/{number + 1}", "/walled", "/private") if number < PAGES - 1 else ()
@@ -169,9 +171,44 @@ def test_a_proxy_that_reaches_no_host_is_left_out_while_others_do(tmp_path: Path
     assert Counter(row["outcome"] for row in found.rows)["fetched"] == len(HOSTS) * PAGES
     at = fails.url.rpartition("/")[2]
     [note] = [note for note in found.notes if "left out" in note]
-    assert note.startswith(
-        f"the proxy any {at} is left out for a while: the proxy reaches no host ({at}), while others do"
+    assert note.startswith(f"the proxy any {at} is left out for a while: the proxy has reached no host ({at}): ")
+
+
+FAILING = {
+    "unavailable": b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+    "gateway": b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+    "not HTTP": b"\n",
+    "login": b"HTTP/1.1 407 Login\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("answer", FAILING)
+@pytest.mark.parametrize("failing", [3, 5])
+def test_a_site_alone_is_tried_through_all_proxies(tmp_path: Path, answer: str, failing: int) -> None:
+    sites = Sites()
+    pool = sorted(
+        (SmallProxy(sites.server_port) for _ in range(5)), key=lambda one: crc32(f"a.test {one.url}".encode())
     )
+    for one in pool[:failing]:
+        one.answers = FAILING[answer]
+    with serving(sites, *pool):
+        urls = ", ".join(f"'{one.url}'" for one in pool)
+        hosts = tmp_path / "hosts"
+        hosts.write_text("127.0.0.1 a.test\n")
+        found = crawl(
+            (f"http://a.test:{sites.server_port}/",), tmp_path / "crawl", *OWN, "robots.obey=false",
+            f"resolve.hosts_file={hosts}", "fetch.proxy_resolves=true", f"proxies.urls={{any=[{urls}]}}",
+            "frontier.attempts_max=1", "crawl.patience_s=1", scope="prefix",
+        )  # fmt: skip
+    left_out = [note for note in found.notes if "left out" in note]
+    if failing < len(pool):
+        assert Counter(row["outcome"] for row in found.rows)["fetched"] == PAGES
+        assert len(left_out) == failing
+    elif answer == "login":
+        assert (found.end, found.rows) == ("patience", [])
+    else:  # The last one is not blamed: no proxy reaches the site, which may be down.
+        assert (found.end, len(found.rows)) == ("finished", 1)
+        assert len(left_out) == len(pool) - 1
 
 
 def test_a_retry_after_holds_whatever_the_proxy(tmp_path: Path) -> None:

@@ -74,6 +74,8 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     """Proxy in place of the configured one, if any."""
     has_others: bool = False
     """The host has other addresses that may answer, or is the only one: wait less for the TCP connection."""
+    untried: bool = False
+    """With `proxy`: its site has not been requested through all other proxies yet."""
 
 
 class Located(msgspec.Struct, frozen=True, gc=False):

@@ -1119,6 +1119,22 @@ def test_heads_of_all_kinds(
     run(main())
 
 
+@pytest.mark.parametrize("before", [b"", b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"])
+@pytest.mark.parametrize("after", [b"", b"\x00\x00\x00\x04\x00\x00\x00\x00\x00", reply(b"more")])
+def test_switching_protocols_ends_a_reply_at_once(run: Run, before: bytes, after: bytes) -> None:
+    """It was not requested, and the server waits for what the other protocol would send."""
+
+    async def main() -> None:
+        raw = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+        async with serving(always(before + raw + after)) as server, speaking(low_speed_s=600) as module:
+            answer = replied(await module.fetch(to(server)))
+            assert (answer.status, answer.body, answer.truncated) == (101, b"", "")
+            assert (await module.fetch(to(server))) is not None
+            assert server.connections == 2
+
+    run(main())
+
+
 def test_trailers_are_no_headers(run: Run) -> None:
     async def main() -> None:
         for body in (b"abc", b""):

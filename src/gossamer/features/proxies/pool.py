@@ -38,6 +38,16 @@ class PooledProxy(msgspec.Struct):
     out_until: float = 0.0
 
 
+class SiteRoute(msgspec.Struct):
+    """How requests to a site go out."""
+
+    proxy: PooledProxy
+    unanswered: float = 0.0
+    """Requests through that proxy; minus infinity once the site answered."""
+    changes: int = 0
+    """How often it got another proxy."""
+
+
 class ProxyPool(VisitMiddleware):
     """Chooses proxies. 1 µs a request."""
 
@@ -61,10 +71,8 @@ class ProxyPool(VisitMiddleware):
         self._proxies = [PooledProxy(url, label, one) for (label, url), one in zip(urls, shown, strict=True)]
         for one in shown:
             add("proxy_answers", one, 0)
-        self._by_site: dict[tuple[str, str], PooledProxy] = {}
+        self._by_site: dict[tuple[str, str], SiteRoute] = {}
         """By site and label."""
-        self._unanswered: dict[tuple[str, str], float] = {}
-        """Requests through that proxy; minus infinity once the site answered."""
 
     def judge(self, url: Url, now: float) -> Verdict:
         if not url.text.startswith("http"):
@@ -76,32 +84,36 @@ class ProxyPool(VisitMiddleware):
 
     def route(self, url: Url, request: Request, now: float) -> Request:
         proxy = self._choose(url, now)
-        site = url.site, self._label(url.host)
-        if self._by_site.get(site) is not proxy:
-            self._unanswered[site] = 0.0
-        if len(self._by_site) >= SITES_MAX:
-            oldest = next(iter(self._by_site))
-            del self._by_site[oldest], self._unanswered[oldest]
-        self._by_site[site] = proxy
-        self._unanswered[site] = self._unanswered.get(site, 0.0) + 1.0
-        return msgspec.structs.replace(request, proxy=proxy.url)
+        label = self._label(url.host)
+        found = self._by_site.get((url.site, label))
+        if found is None:
+            if len(self._by_site) >= SITES_MAX:
+                del self._by_site[next(iter(self._by_site))]
+            found = self._by_site[url.site, label] = SiteRoute(proxy)
+        elif found.proxy is not proxy:
+            found.proxy = proxy
+            found.unanswered = 0.0
+            found.changes += 1
+        found.unanswered += 1.0
+        count = sum(label in ("", one.label) for one in self._proxies)
+        return msgspec.structs.replace(request, proxy=proxy.url, untried=found.changes + 1 < count)
 
     def received(self, url: Url, reply: Reply, now: float) -> Reply:
-        site = url.site, self._label(url.host)
-        proxy = self._by_site.get(site)
-        if proxy is not None and reply.status < 500:  # Errors may be the proxy's own: Squid answers 503.
-            self._unanswered[site] = -inf
-        if proxy is not None:
-            self._add("proxy_answers", proxy.shown, 1)
-        if proxy is not None and proxy.failures:
-            proxy.failures = 0
-            proxy.out_until = 0.0
-            self._warn(proxy.shown, "")
+        found = self._by_site.get((url.site, self._label(url.host)))
+        if found is None:
+            return reply
+        if reply.status < 500:  # Errors may be the proxy's own: Squid answers 503.
+            found.unanswered = -inf
+        self._add("proxy_answers", found.proxy.shown, 1)
+        if found.proxy.failures:
+            found.proxy.failures = 0
+            found.proxy.out_until = 0.0
+            self._warn(found.proxy.shown, "")
         return reply
 
     def proxy_failed(self, url: Url, error: str, now: float) -> bool:
-        proxy = self._by_site.get((url.site, self._label(url.host)))
-        if proxy is not None and proxy.out_until <= now:
+        found = self._by_site.get((url.site, self._label(url.host)))
+        if found is not None and (proxy := found.proxy).out_until <= now:
             longest = self._options.retry_s_max
             proxy.out_until = now + min(self._options.retry_s_first * 2.0 ** min(proxy.failures, 20), longest)
             proxy.failing_since = proxy.failing_since if proxy.failures else now
@@ -122,12 +134,12 @@ class ProxyPool(VisitMiddleware):
     def _choose(self, url: Url, now: float) -> PooledProxy:
         """Return the proxy of a URL's site while it works, else another; if none works, the first to be tried again."""
         label = self._label(url.host)
-        kept = self._by_site.get((url.site, label))
-        if kept is not None and kept.out_until <= now and self._unanswered[url.site, label] < UNANSWERED_MAX:
-            return kept
+        found = self._by_site.get((url.site, label))
+        if found is not None and found.proxy.out_until <= now and found.unanswered < UNANSWERED_MAX:
+            return found.proxy
         listed = [one for one in self._proxies if label in ("", one.label)]
         listed.sort(key=lambda one: crc32(f"{url.site} {one.url}".encode()))
-        place = listed.index(kept) + 1 if kept is not None else 0  # The next one in turn.
+        place = listed.index(found.proxy) + 1 if found is not None else 0  # The next one in turn.
         return min(listed[place:] + listed[:place], key=lambda one: max(one.out_until - now, 0.0))
 
     def _label(self, host: str) -> str:

@@ -300,7 +300,8 @@ class HttpModule:
             result = replace(result, fetch_s=self._clock.now() - started_at)
         result = transfers.finish(transfer, result)
         routes = self._routes.values()
-        result = route.judge(at.authority, result, tunnelled=transfer.is_tunnelled(request.url), routes=routes)
+        tunnelled = transfer.is_tunnelled(request.url)
+        result = route.judge(at.authority, result, tunnelled=tunnelled, untried=request.untried, routes=routes)
         if isinstance(result, Failure):
             others_pass = result.by_proxy and any(route.passes for route in self._routes.values())
             return msgspec.structs.replace(result, others_pass=True) if others_pass else result

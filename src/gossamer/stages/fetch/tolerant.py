@@ -102,7 +102,8 @@ class ReplyReader:
             self._read_head(raw)
             return True
         self._scanned = len(buffer)
-        if len(buffer) > _STATUS_BYTES_MIN and _STATUS_LINE.match(buffer) is None:
+        is_other = len(buffer) > 2 * SLOP_BYTES and not buffer[:4].lower().startswith((b"http", b"icy"))
+        if is_other or (len(buffer) > _STATUS_BYTES_MIN and _STATUS_LINE.match(buffer) is None):
             self._refuse(NO_STATUS_LINE)
         elif len(buffer) > self._head_bytes_max:
             self._pass_head(bytes(buffer))

@@ -461,6 +461,9 @@ class Transfer:
         if self.head_bytes > self.head_bytes_max:
             self.stopped = "head"
             return 0
+        if line in LINE_ENDS and self.head[0][9:10] == b"1" and any(one[8:12] == b" 101" for one in self.head):
+            self.stopped = "whole"  # It was not requested: what follows is no HTTP, and libcurl would wait for its end.
+            return 0
         return None
 
     def take_body(self, piece: bytes) -> int | None:

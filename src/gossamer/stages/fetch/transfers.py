@@ -343,7 +343,8 @@ class RouteHealth:
 
     A proxy that accepts requests and answers none is as silent as one that looks for a dead host. It is to blame when
     hosts that answered through it before are silent, several in a row and no byte comes for any other. So is one that
-    answers for them itself, and one through which no host ever answered while others answer through another proxy.
+    answers for them itself, and one through which no host ever answered while others answer, or may answer, through
+    another proxy.
     """
 
     def __init__(self, proxy: str) -> None:
@@ -366,27 +367,38 @@ class RouteHealth:
         self._closed += bool(self._proxy)
 
     def judge(
-        self, authority: str, result: Reply | Failure, *, tunnelled: bool = True, routes: Iterable[RouteHealth] = ()
+        self,
+        authority: str,
+        result: Reply | Failure,
+        *,
+        tunnelled: bool = True,
+        untried: bool = False,
+        routes: Iterable[RouteHealth] = (),
     ) -> Reply | Failure:
         """Note the result of a request; return it, or the same failure blamed on the proxy. `routes` are all that
-        there are; where a request is not `tunnelled`, a reply may be the proxy's own.
+        there are; where a request is not `tunnelled`, a reply may be the proxy's own. `untried`: the site has not been
+        requested through all others, so the first failure of one that has reached no host has the next one try.
         """
         if not self._proxy:
             return result
+        untried = untried and not self.answered
         if isinstance(result, Reply):
-            is_silent = not tunnelled and result.status in GATEWAY_STATUSES and result.file is None
+            says_so = result.status in GATEWAY_STATUSES
+            if untried and result.status >= 500 and result.header("retry-after") is None:
+                says_so = True
+            is_silent = says_so and not tunnelled and result.file is None
         else:
             is_silent = result.error.startswith(_UNTUNNELLED) or (result.outcome == "timeout" and not result.wire_bytes)
         is_to_blame = False
         if isinstance(result, Reply) and not is_silent:
             self._note_answer(authority)
         elif not self.answered:
-            is_to_blame = self._reaches_no_host(authority, routes)
+            is_to_blame = self._reaches_no_host(authority, routes) or (untried and (is_silent or not tunnelled))
         elif is_silent:
             is_to_blame = self._fell_silent(authority)
         elif result.wire_bytes:
             self._failed.clear()
-        if is_to_blame:
+        if is_to_blame and not (isinstance(result, Failure) and result.by_proxy):
             result = self._blame(result)
         self.passes = not (isinstance(result, Failure) and result.by_proxy)
         return result
@@ -413,7 +425,7 @@ class RouteHealth:
         error = f"the proxy does not answer any more ({_place(self._proxy)}), for no host"
         if not self.answered:
             why = f"HTTP {result.status}" if isinstance(result, Reply) else result.error
-            error = f"the proxy reaches no host ({_place(self._proxy)}), while others do: {why}"
+            error = f"the proxy has reached no host ({_place(self._proxy)}): {why}"
         if isinstance(result, Reply):
             got = result
             result = Failure("connect_error", error, retry=True, host_level=True, ip=got.ip, wire_bytes=got.wire_bytes)
