@@ -225,6 +225,9 @@ PUBLIC = "https://docs.example.org/"
         (HERE, {"max_page": 3}, "no option 'max_page'; did you mean max_pages?"),
         (HERE, {"allow_private": True, "memory": "10MiB"}, 'set 192 MiB or more (memory="192MiB")'),
         (HERE, {"allow_private": True, "scope": "subdomain"}, "or 'any'; did you mean 'domain'?"),
+        (HERE, {"callback": print}, "no option 'callback'; pages come in a loop"),
+        (HERE, {"settings": {"crawl": {"commit_s": 2}}}, 'expected section.key; write {"crawl.commit_s": …}'),
+        (HERE, {"settings": {"follow": True}}, "a crawl always follows links; scope and max_depth bound it"),
     ],
 )
 def test_an_error_names_arguments_and_no_options(seeds: Any, given: dict[str, Any], told: str, tmp_path: Path) -> None:
@@ -261,6 +264,38 @@ def test_the_wrong_loop_names_the_right_one(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"a coroutine uses `async with gossamer\.Crawler"):
         asyncio.run(loop())
     assert not list(tmp_path.iterdir())
+
+
+def test_an_output_that_is_a_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "crawl"
+    file.touch()
+    told = line_of(lambda: gossamer.crawl(HERE, output=file, allow_private=True))
+    assert told == f"output {file} is a file: name a directory"
+
+
+def test_a_crawler_runs_once_and_in_asyncio(tmp_path: Path) -> None:
+    crawler = Crawler(HERE, output=tmp_path / "crawl", allow_private=True, no_robots=True)
+    with pytest.raises(ConfigError, match=r"under trio, read gossamer\.crawl\(\.\.\.\) in a thread"):
+        crawler.run().send(None)  # As a loop of another kind does.
+    assert not list(tmp_path.iterdir())
+
+    async def twice() -> None:
+        crawler.stop()
+        assert await crawler.run() == "stopped"
+        with pytest.raises(ConfigError, match=r"this crawl was read before; Tables\("):
+            await crawler.run()
+        with pytest.raises(ConfigError, match=r"Crawler\.resume\("):
+            await crawler.__aenter__()
+
+    asyncio.run(twice())
+
+
+def test_a_callback_that_must_be_awaited_is_refused(tmp_path: Path) -> None:
+    async def later(_: str) -> None: ...
+
+    crawler = Crawler(HERE, output=tmp_path / "crawl", allow_private=True)
+    with pytest.raises(ConfigError, match="give a function without async"):
+        crawler.on_note(later)  # type: ignore[arg-type]
 
 
 @pytest.mark.heavy

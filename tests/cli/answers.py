@@ -280,7 +280,7 @@ ANSWERS = [
         ["config", "check", "attr.toml"],
         (
             "attr.toml: extract.page.fields.link: css: 'a::attr(href)' is not a CSS selector that lexbor "
-            'knows; write { css = "a", attribute = "href" }'
+            'knows; write { css = "a", attribute = "href" }, in Python css("a").attribute("href")'
         ),
     ),
     (

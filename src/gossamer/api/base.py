@@ -20,7 +20,7 @@ from gossamer.api.page import wait_for_end
 from gossamer.api.verbs import Asking
 from gossamer.assembly.home import IMPORTS, refuse_maintained
 from gossamer.config import Config, configure
-from gossamer.config.flags import Options
+from gossamer.config.flags import BY_NAME, Options
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.live import FILE
@@ -56,6 +56,7 @@ class BaseCrawler(SuggestsAttributes, ABC):
         self._logs: Logs | None = None
         """Those of the crawl while it runs."""
         self._task: asyncio.Task[Any] | None = None
+        self._has_run = False
         self._was_raised = False
         """Whether the iterator has reported the end."""
 
@@ -100,6 +101,17 @@ class BaseCrawler(SuggestsAttributes, ABC):
         if self._logs is not None:
             self._logs.critical("console_failed", error)
 
+    def _require_loop(self) -> None:
+        """Raise ConfigError: no loop of asyncio runs, as in trio, or this crawler has run before."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            raise ConfigError(
+                "a Crawler runs in asyncio; under trio, read gossamer.crawl(...) in a thread: trio.to_thread.run_sync"
+            ) from None
+        if self._has_run:
+            raise ran_before(self.directory)
+
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -129,7 +141,8 @@ def config_for(
     Raises ConfigError: a mistake that the operator can fix; also if there is no crawl to resume, or one already.
     """
     require_config(config)
-    options = cast("Options", {name: plain_value(name, value) for name, value in options.items()})
+    given = {name: plain_value(name, one) if name in BY_NAME else one for name, one in options.items()}
+    options = cast("Options", given)  # One that no option has is named later.
     stored = directory / FILE
     if resuming:
         if not stored.exists():
@@ -143,6 +156,8 @@ def config_for(
             return config if config is not None else reopen(stored, options=options, sets=sets)
     if stored.exists() and not or_resume:
         raise already_there(directory)
+    if directory.is_file():
+        raise ConfigError(f"output {directory} is a file: name a directory")
     with check_keywords(options):
         if config is None:
             config = configure(options={**options, "output": str(directory)}, sets=sets, seeds=seeds_of(seeds))
@@ -155,6 +170,14 @@ def config_for(
         check_seeds(config)
         check_segments(config)
     return config
+
+
+def ran_before(directory: Path) -> ConfigError:
+    """Return the error for a crawl that is run or read for the second time."""
+    where = repr(str(directory))
+    return ConfigError(
+        f"this crawl was read before; Tables({where}).pages has its pages, and Crawler.resume({where}) continues it"
+    )
 
 
 def already_there(directory: Path) -> ConfigError:

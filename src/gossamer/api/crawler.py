@@ -137,6 +137,8 @@ class Crawler(BaseCrawler):
         ConfigError: the directory is in use, or a seed is not a URL; OSError: the disk refused; everything up to the
         last commit is saved.
         """
+        self._require_loop()
+        self._has_run = True
         self._allow_files()  # Before any is opened.
         was_new = self._is_new
         before = there_before(self.directory)
@@ -191,6 +193,7 @@ class Crawler(BaseCrawler):
     # ---- as a context, and an iterator over pages
 
     async def __aenter__(self) -> Self:
+        self._require_loop()
         self._delivery = Delivery()
         self._task = asyncio.create_task(self._run_for_iteration(self._delivery))
         return self

@@ -80,9 +80,11 @@ def sets_of(given: object) -> list[str]:
         return []
     if not isinstance(given, Mapping):
         raise ConfigError(f'settings is {_shorten(given)}: give keys with values, such as {{"crawl.commit_s": 2.0}}')
-    for key in given:
+    for key, value in given.items():
         if not isinstance(key, str) or "." not in key:
-            meant = equivalent_of(key, as_option=False) if isinstance(key, str) else ""
+            meant = in_python(equivalent_of(key, as_option=False)) if isinstance(key, str) else ""
+            if isinstance(value, Mapping):
+                meant = f'write {{"{key}.{next(iter(value), "KEY")}": …}}'
             expected = f"expected section.key{meant and '; '}{meant or ', such as crawl.commit_s'}"
             raise ConfigError(f"settings has the key {_shorten(key)}: {expected}")
     return [f"{key}={'none' if value is None else to_toml(plain_value(key, value))}" for key, value in given.items()]
@@ -187,9 +189,9 @@ def require_config(given: object) -> None:
 
 
 def require_callable(given: object, name: str) -> None:
-    """Raise ConfigError for a value that is neither None nor callable."""
-    if given is not None and not callable(given):
-        raise ConfigError(f"{name} is {_shorten(given)}: give a function")
+    """Raise ConfigError for a value that is neither None nor callable, and for a function that must be awaited."""
+    if given is not None and (not callable(given) or inspect.iscoroutinefunction(given)):
+        raise ConfigError(f"{name} is {_shorten(given)}: give a function{' without async' * callable(given)}")
 
 
 def _shorten(given: object) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 from weakref import WeakSet
 
+from gossamer.api.base import ran_before
 from gossamer.api.crawler import Crawler
 from gossamer.api.given import SuggestsAttributes, directory_of, in_python, with_options
 from gossamer.api.page import CrawledPage
@@ -156,10 +157,7 @@ class Crawl(Tables):
 
     def _read(self) -> Generator[CrawledPage, None, None]:
         if self._is_read:
-            raise ConfigError(
-                f"this crawl was read before; Tables({str(self.directory)!r}).pages has its pages, and "
-                f"Crawler.resume({str(self.directory)!r}) continues it"
-            )
+            raise ran_before(self.directory)
         self._is_read = True
         loop = loop_factory()()
         thread = threading.Thread(target=loop.run_forever, name="gossamer-crawl", daemon=True)

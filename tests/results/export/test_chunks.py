@@ -149,6 +149,23 @@ def test_no_chunk_is_too_large_and_nothing_is_lost(seed: int) -> None:
     assert all(text.text.count("```") % 2 == 0 for text in chunks), "code is fenced in each chunk"
 
 
+def test_parts_of_a_table_have_its_header_and_lead_to_their_first_row() -> None:
+    rows = [f"| key {number} | the value of number {number} |" for number in range(40)]
+    chunks = chunks_of("\n".join(["| key | value |", "| --- | --- |", *rows]), 64)
+    assert {tuple(one.text.split("\n")[:2]) for one in chunks} == {("| key | value |", "| --- | --- |")}
+    assert [row for one in chunks for row in one.text.split("\n")[2:]] == rows
+    assert max(tokens_of(one.text) for one in chunks) <= 64
+    for one in chunks:  # A browser finds no text that goes on in the next cell.
+        assert unquote(one.fragment) == "#:~:text=" + one.text.split("|")[8].strip()
+
+
+def test_a_long_header_of_a_table_is_not_repeated() -> None:
+    header = f"| {'name ' * 40}| {'type ' * 40}|"
+    chunks = chunks_of("\n".join([header, "|:--|--:|", *[f"| a{number} | b |" for number in range(50)]]), 64)
+    assert max(tokens_of(one.text) for one in chunks) <= 64
+    assert "".join(one.text for one in chunks).count(":--|--:") == 1
+
+
 def test_markdown_without_an_end_of_its_fence_is_read() -> None:
     [chunk] = chunks_of("# a\n\n```\nx\n# y\n", 64)
     assert (chunk.headings, chunk.text) == (("a",), "```\nx\n# y")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import pytest
 
 from gossamer.results.export.database import read_notes
 from gossamer.results.export.export import Exported
-from gossamer.stages.archive.schema import ITEM_PLACES, LINKS, PAGES, TABLES
+from gossamer.stages.archive.schema import EPOCHS, ITEM_PLACES, LINKS, PAGES, TABLES
 from gossamer.stages.process.audit import Audit
 from gossamer.stages.process.choice import MODULES
 from tests.results.export.test_views import as_text, latest, rows
@@ -72,6 +73,28 @@ def test_views_answer_what_is_asked_most(crawled: Path, exporting: Exporting, tm
     assert dict(ask("SELECT key, links FROM inlinks")) == Counter(row["to_key"] for row in links)
 
 
+def test_older_versions_of_duckdb_read_a_database(exporting: Exporting, tmp_path: Path) -> None:
+    exporting("duckdb", tmp_path / "out")
+    header = (tmp_path / "out").read_bytes()[:20]
+    assert header[8:12] == b"DUCK"
+    assert int.from_bytes(header[12:20], "little") == 64, "the format of 1.0; a newer one is refused by all before it"
+
+
+@pytest.mark.parametrize("to", ["duckdb", "sqlite"])
+def test_a_database_for_which_there_is_no_room_is_one_line(exporting: Exporting, tmp_path: Path, to: str) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(
+        resource.RLIMIT_FSIZE, (16_384, limits[1])
+    )  # The system refuses to write more, as on a full disk.
+    try:
+        with pytest.raises(OSError, match=r"/out: [^\n]*\Z"):
+            exporting(to, tmp_path / "out")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    exporting(to, tmp_path / "out")
+    assert opened(to, tmp_path / "out")("SELECT count(*) > 0 FROM latest") == [(True,)]
+
+
 def columns_of_modules() -> set[str]:
     """Return the columns that modules add to the table of pages."""
     return {name for place in MODULES.values() for name in getattr(resolve_name(place), "columns", {})}
@@ -90,6 +113,7 @@ def test_tables_and_columns_have_their_comments(crawled: Path, exporting: Export
     assert {*known["fragments"]} == {"url", *Audit.tables["fragments"]}
     assert list(known["pages"]) == PAGES.names
     assert list(known["links"]) == LINKS.names
+    assert list(known["epochs"]) == EPOCHS.names
     assert list(known["items"]) == ["url", *ITEM_PLACES]
     exporting("duckdb", tmp_path / "duck")
     exporting("sqlite", tmp_path / "lite")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from datetime import UTC, datetime
 
@@ -14,6 +15,7 @@ from gossamer.stages.process.expressions import SelectError, compile_selector
 from gossamer.stages.process.html import is_regular
 from gossamer.stages.process.items import Follow, ItemPage, Items, date_of, extractor, number_of, truth_of
 from gossamer.stages.process.options import ExtractOptions, ProcessOptions
+from gossamer.stages.process.own import processing_module
 from gossamer.stages.process.selectors import XPATH_ELEMENTS_MAX, SelectorSource
 
 BOOKS = """<!doctype html><base href="/shop/"><title>Books</title>
@@ -227,12 +229,50 @@ def test_an_empty_reference_is_the_page() -> None:
         ("xpath", "//div[", "not an XPath 1.0 expression"), ("xpath", "//a[//b]", "whole page for each element"),
         ("xpath", "//a/following::b", "following-sibling::"), ("xpath", "//a[b[.//c]]", "brackets within brackets"),
         ("jsonpath", "$[", "not a JSONPath query"), ("jsonpath", "$[?match(@.a, 'b')]", "not a JSONPath query"),
-        ("re", "(", "not a regular expression"),
+        ("re", "(", "not a regular expression"), ("css", "//h1", "looks like XPath"),
+        ("css", "a::attr(href)", r'in Python css\("a"\)\.attribute\("href"\)'),
+        ("css", "h1:contains('x')", "write :lexbor-contains"), ("css", "p:-soup-contains('x')", "write :lexbor-"),
+        ("xpath", "//a[matches(., 'b')]", r"calls matches\(\), which XPath 1.0 lacks"),
+        ("xpath", "//a[re:test(@href, '(x')]", r"calls re:test\(\)"), ("jsonpath", "", "does not begin with"),
+        ("jsonpath", "//book", r"begin with \$$"), ("jsonpath", "$.a[", "not a JSONPath query"),
     ],
 )  # fmt: skip
 def test_a_wrong_or_costly_selector_is_refused(kind: str, selector: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         compile_selector(kind, selector)
+
+
+@pytest.mark.parametrize(
+    ("foreign", "ours"),
+    [
+        ("name", "$.name"), (".store.book[].title", "$.store.book[*].title"), (".[].a", "$[*].a"), ("[].a", "$[*].a"),
+        ("..title", "$..title"), ("$.books.[0]", "$.books[0]"), ("$.books.0.title", "$.books[0].title"),
+        ("$.a[(@.length-1)]", "$.a[-1]"), ("$.a[?(@.p>1.5 and @.p<2)]", "$.a[?(@.p>1.5 && @.p<2)]"),
+    ],
+)  # fmt: skip
+def test_a_query_of_another_dialect_is_refused_with_ours(foreign: str, ours: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(f"; write {ours}") + "$"):
+        compile_selector("jsonpath", foreign)
+    compile_selector("jsonpath", ours)
+
+
+def test_functions_of_xpath_1_are_not_taken_for_others() -> None:
+    compile_selector("xpath", "//a[contains(., 'matches(') and not(self::node()[last()])]/parent::p[count(text()) = 1]")
+    compile_selector("xpath", "//a[(@href) and (@id) or (@name)]")
+
+
+def test_what_is_selected_shows_what_it_is() -> None:
+    one = ItemPage.of(page("<p>one<p>two"))
+    assert repr(one.css("p")) == "[<Selected '<p>one</p>'>, <Selected '<p>two</p>'>]"
+    assert repr(one) == "<ItemPage 'http://e.example/list'>"
+
+
+def test_an_extractor_that_must_be_awaited_is_refused() -> None:
+    async def later(_: ItemPage) -> None: ...
+
+    for decorate in (extractor("later"), processing_module()):
+        with pytest.raises(TypeError, match="later is called without await: write def"):
+            decorate(later)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

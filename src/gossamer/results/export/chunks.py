@@ -16,6 +16,8 @@ _HEADING = re.compile(r"(#{1,6}) ([^\n]*)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _NESTED_FENCE = re.compile(r"(?:(?:[-*+>]|\d{1,9}[.)]) ?)* *(`{3,}|~{3,})")
 """The same in lists and quotations."""
+_TABLE_RULE = re.compile(r"[ |:]*+-[ |:-]*")
+"""Matches the line below a table's header."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")  # noqa: RUF001 - in their own script
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^()\[\]]*\)")
 _MARKS = str.maketrans("", "", "*`>|")
@@ -101,7 +103,9 @@ def _blocks(markdown: str) -> Iterator[str]:
 
 
 def _pieces(block: str, tokens_max: int) -> list[str]:
-    """Divide a block that is too large: code and tables by lines, prose by sentences, what has none by characters."""
+    """Divide a block that is too large: code and tables by lines, prose by sentences, what has none by characters.
+    Each part of code has its fence, each of a table its header, if that is short.
+    """
     if tokens_of(block) <= tokens_max:
         return [block]
     lines = block.split("\n")
@@ -111,6 +115,10 @@ def _pieces(block: str, tokens_max: int) -> list[str]:
         code = lines[1:-1] if len(lines) > 1 and lines[-1].strip() == foot else lines[1:]
         room = max(tokens_max - tokens_of(head + foot) - 1, 1)
         return [f"{head}\n{part}\n{foot}" for part in _pack(_cut(code, room), "\n", room)]
+    head = "\n".join(lines[:2])
+    room = tokens_max - tokens_of(head) - 1
+    if len(lines) > 2 and _TABLE_RULE.fullmatch(lines[1]) and room > tokens_max // 2:
+        return [f"{head}\n{part}" for part in _pack(_cut(lines[2:], room), "\n", room)]
     if len(lines) > 1:
         parts = [part for line in lines for part in _sentences(line, tokens_max)]
         return _pack(parts, "\n", tokens_max)
@@ -156,7 +164,11 @@ def plain_text(markdown: str) -> str:
 
 def _fragment(text: str, place: str = "") -> str:
     """Return the fragment that leads to a text (WICG, URL Fragment Text Directives), or else to the id `place`."""
-    lines = (plain_text(line) for line in text.split("\n") if not _FENCE.match(line))
+    rows = text.split("\n")
+    rows = rows[2:] if len(rows) > 2 and _TABLE_RULE.fullmatch(rows[1]) else rows  # The header is in other chunks too.
+    # Browsers look for a text in one cell.
+    cells = (max(row.split("|"), key=len) if row.startswith("|") else row for row in rows if not _FENCE.match(row))
+    lines = map(plain_text, cells)
     words = next((line for line in lines if any(map(str.isalnum, line))), "").split()
     if words and (words[0] in _LEADS or words[0].rstrip(".)").isdigit()):  # The mark of a list is not in the page.
         del words[0]

@@ -28,6 +28,9 @@ _JSON = msgspec.json.Encoder()
 _UNSIGNED = pa.uint64()
 _PROGRESS = "export_progress"
 """Table with the position of each table, while the export is under way."""
+STORAGE = "v1.0.0"
+"""Oldest DuckDB that opens a database."""
+_DISK_FULL = (duckdb.IOException, duckdb.OutOfMemoryException, duckdb.TransactionException)
 _COMPLETE = -1
 """Position of a table that has all its rows."""
 
@@ -114,7 +117,7 @@ def _open(file: Path, to: str, memory_bytes_max: int) -> Iterator[Database]:
     try:
         with closing(DuckDatabase(file, memory_bytes_max) if to == "duckdb" else SqliteDatabase(file)) as database:
             yield database
-    except (duckdb.IOException, duckdb.OutOfMemoryException, sqlite3.OperationalError) as error:
+    except (*_DISK_FULL, sqlite3.OperationalError) as error:
         raise OSError(f"{file}: {first_line(str(error))}") from error
 
 
@@ -178,7 +181,9 @@ class DuckDatabase:
     """Columns that have an index, by table: DuckDB needs none."""
 
     def __init__(self, file: Path, memory_bytes_max: int) -> None:
-        self._database = open_database(memory_bytes_max, file.with_name("spilled"), str(file), threads=2)
+        # Its own newer formats cannot be opened by the DuckDB in other programs.
+        settings: dict[str, int | str] = {"threads": 2, "storage_compatibility_version": STORAGE}
+        self._database = open_database(memory_bytes_max, file.with_name("spilled"), str(file), **settings)
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         """Run a statement and return its rows."""

@@ -21,7 +21,7 @@ _CONDITION_BYTES_MAX = 64_000_000
 
 
 def open_database(
-    memory_bytes_max: int, spilled: Path | None, file: str = ":memory:", **settings: bool | int
+    memory_bytes_max: int, spilled: Path | None, file: str = ":memory:", **settings: bool | int | str
 ) -> duckdb.DuckDBPyConnection:
     """Return an empty database, or that of a file. It writes to `spilled`, if given, what memory cannot hold."""
     config: dict[str, str | bool | int | float | list[str]] = {

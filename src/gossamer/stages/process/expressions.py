@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -22,6 +23,12 @@ _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _ABSOLUTE_WITHIN = re.compile(r"(?:[\[(,|=<>+*-]|\b(?:and|or|div|mod))\s*/")
 _FAR = re.compile(r"//|\b(?:preceding|following|ancestor|descendant)[\w-]*+\s*+::")
 _REST_OF_PAGE = re.compile(r"\b(?:preceding|following)\s*::")
+_CALLS = re.compile(r"(?<![\w.-])(?!(?:and|or|div|mod)\s*+\()([\w.-]++(?::[\w.-]++)?)\s*+\(")
+_FOREIGN = (
+    (re.compile(r"\[\]"), "[*]"), (re.compile(r"\.(?=\[)"), ""), (re.compile(r"(?<!\d)\.(\d+)(?=[.\[]|\Z)"), r"[\1]"),
+    (re.compile(r"\(@\.length\s?-\s?(\d+)\)"), r"-\1"), (re.compile(" and "), " && "), (re.compile(" or "), " || "),
+)  # fmt: skip
+"""How jq and older dialects of JSONPath write what RFC 9535 has."""
 
 
 class SelectError(ValueError):
@@ -42,12 +49,20 @@ def css_of(selector: str) -> str:
     try:
         LexborHTMLParser("<p>").css(known)
     except SelectolaxError:
-        plain, _, pseudo = selector.partition("::")
-        hint = f'; write "{plain}", which gives the text' if pseudo == "text" else ""
-        if pseudo.startswith("attr("):
-            hint = f'; write {{ css = "{plain}", attribute = "{pseudo[5:].rstrip(")")}" }}'
-        raise ConfigError(f"{selector!r} is not a CSS selector that lexbor knows{hint}") from None
+        raise ConfigError(f"{selector!r} is not a CSS selector that lexbor knows{_css_hint(selector)}") from None
     return known
+
+
+def _css_hint(selector: str) -> str:
+    plain, _, pseudo = selector.partition("::")
+    if pseudo == "text":
+        return f'; write "{plain}", which gives the text'
+    if pseudo.startswith("attr("):
+        name = pseudo[5:].rstrip(")")
+        return f'; write {{ css = "{plain}", attribute = "{name}" }}, in Python css("{plain}").attribute("{name}")'
+    if selector.lstrip("(.").startswith("/"):
+        return "; it looks like XPath"
+    return "; write :lexbor-contains(…)" if ":contains(" in selector or "-contains(" in selector else ""
 
 
 @lru_cache(COMPILED_MAX)
@@ -57,14 +72,21 @@ def xpath_of(expression: str) -> Callable[[Any], object]:
     from lxml import etree  # noqa: PLC0415 - only where XPath is used
 
     _require_cheap(expression)
+    bare = _QUOTED.sub("''", expression)
+    prefixes = {name[:-1] for name in _NAMES.findall(bare) if name.endswith(":")} - {"xml"}
+    namespaces = {prefix: _NAMESPACE + prefix for prefix in prefixes}
+    empty = etree.fromstring("<p/>")
     try:
-        names = _NAMES.findall(_QUOTED.sub("''", expression))
-        prefixes = {name[:-1] for name in names if name.endswith(":")} - {"xml"}
-        namespaces = {prefix: _NAMESPACE + prefix for prefix in prefixes}
         found = etree.XPath(expression, smart_strings=False, namespaces=namespaces)
-        found(etree.fromstring("<p/>"))
+        found(empty)
     except etree.XPathError as error:
         raise ConfigError(f"{expression!r} is not an XPath 1.0 expression: {error}") from None
+    for name in _CALLS.findall(bare):  # In brackets, functions are called for elements alone.
+        try:
+            etree.XPath(f"{name}()", namespaces=namespaces)(empty)
+        except etree.XPathError as error:
+            if "Unregistered" in str(error):
+                raise ConfigError(f"{expression!r} calls {name}(), which XPath 1.0 lacks") from None
     return found  # type: ignore[no-any-return]
 
 
@@ -89,16 +111,29 @@ def jsonpath_of(query: str) -> Callable[[object], Iterator[object]]:
     try:
         found = environment.compile(query)
     except (jsonpath.JSONPathError, RecursionError) as error:
-        reason = str(error).split("\n", 1)[0] or "it nests too deeply"
+        reason = _first_line(error) or "it nests too deeply" if query.startswith("$") else "it does not begin with $"
+        meant = query if query.startswith("$") else f"${query}" if query.startswith((".", "[")) else f"$.{query}"
+        for foreign, ours in _FOREIGN:
+            meant = foreign.sub(ours, meant)
+        with suppress(jsonpath.JSONPathError, RecursionError):
+            environment.compile(meant)
+            reason += f"; write {meant}"
         raise ConfigError(f"{query!r} is not a JSONPath query (RFC 9535): {reason}") from None
 
     def values(data: object) -> Iterator[object]:
         try:
             yield from (one.value for one in found.finditer(data))  # type: ignore[arg-type]
         except jsonpath.JSONPathError as error:
-            raise SelectError(str(error).split("\n", 1)[0]) from None
+            raise SelectError(_first_line(error)) from None
 
     return values
+
+
+def _first_line(error: Exception) -> str:
+    try:
+        return str(error).split("\n", 1)[0]
+    except ValueError:  # Of a library that looks for the place behind the end.
+        return "unexpected end of query"
 
 
 @lru_cache(COMPILED_MAX)

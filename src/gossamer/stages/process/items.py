@@ -22,6 +22,7 @@ from gossamer.stages.process.expressions import SelectError, matches
 from gossamer.stages.process.facts import moment
 from gossamer.stages.process.html import HTML_TYPES
 from gossamer.stages.process.options import FieldRule, ItemRule, ProcessOptions, Selector
+from gossamer.stages.process.own import require_plain
 from gossamer.stages.process.selectors import SelectorSource, address_of, attribute_of, html_of, text_of
 from gossamer.stages.process.zones import without_zone
 
@@ -298,6 +299,9 @@ class Selected:
         self._source = source
         self._value = value
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {_excerpt(self.html if self._value is not None else self._source.page.url)}>"
+
     def css(self, selector: str) -> Selection:
         """Return the elements that a CSS selector finds. Raises ConfigError if it is not valid."""
         return self._all("css", selector)
@@ -470,6 +474,7 @@ def extractor(name: str, *urls: str, columns: Mapping[str, str] | None = None) -
         raise TypeError('write @extractor("NAME"), with the name of the items')
 
     def decorate(extract: Extract) -> Extractor:
+        require_plain(extract)
         return Extractor(extract, urls, FOLDER + name, columns or {})
 
     return decorate

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
+from inspect import isasyncgenfunction, iscoroutinefunction
 
 from gossamer.model.pages import Findings, Page
 
@@ -35,6 +36,12 @@ class FunctionModule:
         self._look(page, findings)
 
 
+def require_plain(function: Callable[..., object]) -> None:
+    """Raise TypeError for a function that must be awaited."""
+    if iscoroutinefunction(function) or isasyncgenfunction(function):
+        raise TypeError(f"{function.__name__} is called without await: write def, not async def")
+
+
 def processing_module(
     *media_types: str, columns: Kinds | None = None, tables: Mapping[str, Kinds] | None = None, isolated: bool = False
 ) -> Callable[[Look], FunctionModule]:
@@ -48,6 +55,7 @@ def processing_module(
         raise TypeError("write @processing_module(), with its brackets")
 
     def decorate(look: Look) -> FunctionModule:
+        require_plain(look)
         return FunctionModule(look, media_types or ("text/html",), columns or {}, tables or {}, isolated=isolated)
 
     return decorate
