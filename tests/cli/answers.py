@@ -889,7 +889,10 @@ ANSWERS = [
         ["check", "page.html"],
         ("'page.html' is a file, not a URL; serve its folder, as with python -m http.server, and give that address"),
     ),
-    (["crawl", SEED, "--allow-private", "--max-depth=-1"], "--max-depth -1: expected 0 or more; leave it out for no limit"),
+    (
+        ["crawl", SEED, "--allow-private", "--max-depth=-1"],
+        "--max-depth -1: expected 0 or more; leave it out for no limit",
+    ),
     (
         ["crawl", SEED, "--format", "csv"],
         (
