@@ -57,7 +57,6 @@ from gossamer.world.machine import disk_bytes
 
 if TYPE_CHECKING:
     from gossamer.assembly.values import Shard
-    from gossamer.features.proxies.pool import ProxyPool
 
 TRAPS_SHOWN_MAX = 100
 ALARMS_MAX = 20
@@ -139,8 +138,8 @@ def running_status(shard: Shard, *, detail: bool = False, sandbox: SandboxState 
     status.shards = [_health(shard)]
     status.concurrency = loop.brakes.concurrency
     status.concurrency_says = loop.brakes.why or UNSET
-    if status.proxy_answers and config.proxies.urls:
-        status.proxies_failing = cast("ProxyPool", ring.features.middlewares.of("proxies")).failing(now)
+    if ring.features.proxies is not None:
+        status.proxies_failing = ring.features.proxies.failing(now)
     status.closings = [Closing(host=host, reason=reason) for host, reason in frontier.closings]
     status.uploads = msgspec.structs.asdict(uploads.counts) if uploads is not None else None
     status.eta_s = left_s(status) if status.state == "running" else None

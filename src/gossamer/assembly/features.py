@@ -45,6 +45,7 @@ from gossamer.world.dice import unguessable
 if TYPE_CHECKING:
     from gossamer.features.logins.sessions import Sessions
     from gossamer.features.mentions.mentions import Mentions
+    from gossamer.features.proxies.pool import ProxyPool
     from gossamer.features.render.rendering import PageRendering
     from gossamer.features.requests import Requests
 
@@ -98,6 +99,8 @@ class Features(msgspec.Struct, frozen=True):
     """None without cookies and logins."""
     mentions: Mentions | None
     """None unless notices of links are accepted."""
+    proxies: ProxyPool | None
+    """None without a pool of proxies."""
 
     @property
     def durable(self) -> tuple[object, ...]:
@@ -115,11 +118,12 @@ def features_of(parts: FeatureParts) -> Features:
     sessions = _sessions(parts)
     requests = _requests(parts)
     mentions = _mentions(parts)
+    proxies = _proxies(parts)
     ordered: list[VisitMiddleware | None] = [
         parts.exclusions,
         parts.traps,
         _robots_txt(parts) if config.robots.obey else None,
-        _proxies(parts),
+        proxies,
         _usage(parts),  # Its documents are requested if robots.txt allows it.
         _walls(parts),
         recrawl.revisiting if recrawl is not None else None,
@@ -137,7 +141,7 @@ def features_of(parts: FeatureParts) -> Features:
     rendering = _rendering(parts, Middlewares(listed), sessions)
     middlewares = Middlewares([*listed, rendering.resources] if rendering is not None else listed)
     return Features(
-        middlewares, hints or Hints(), rendering or BrowserRendering(), recrawl, requests, sessions, mentions
+        middlewares, hints or Hints(), rendering or BrowserRendering(), recrawl, requests, sessions, mentions, proxies
     )
 
 
@@ -272,7 +276,7 @@ def _robots_txt(parts: FeatureParts) -> RobotsTxt:
     return RobotsTxt(parts.robots, parts.frontier.control, parts.namer.name, parts.exclusions.excludes, note)
 
 
-def _proxies(parts: FeatureParts) -> VisitMiddleware | None:
+def _proxies(parts: FeatureParts) -> ProxyPool | None:
     """Return the pool of proxies; None, without importing it, if there is none."""
     options = parts.setup.config.proxies
     urls = [(label, url) for label, listed in options.urls.items() for url in listed]

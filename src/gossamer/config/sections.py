@@ -256,7 +256,7 @@ class ConsoleOptions(Section, frozen=True):
     def __post_init__(self) -> None:
         outside = urlsplit(self.public_url)
         replay = urlsplit(self.replay_url)
-        # No page of a stranger has the console's origin, and browsers show no http in a page of https.
+        # No archived page has the console's origin, and browsers show no http in a page of https.
         if self.replay_url and (replay.hostname == outside.hostname or replay.scheme != outside.scheme):
             raise ValueError(
                 "replay_url has another host than public_url, such as https://replay.example.org beside it"
