@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -237,6 +240,31 @@ def test_a_reader_that_has_gone_away_is_no_error(form: str) -> None:
     progress.note("x")
     progress.close()
     progress.end(STATUS, "d", "finished")
+
+
+def test_a_log_of_a_crawl_that_waits_has_fewer_and_fewer_lines() -> None:
+    out = io.StringIO()
+    progress = progress_for("plain", out)
+    paused = {**STATUS, "state": "paused", "waiting_for": "room on the disk"}
+    for elapsed_s in range(0, 5 * 17_280, 5):  # A day.
+        progress.show({**paused, "elapsed_s": elapsed_s})
+    lines = out.getvalue().splitlines()
+    assert len(lines) == 16, "the first, and after 1, 2, 4 … 16,384 intervals"
+    progress.show({**STATUS, "pages": 7_777, "elapsed_s": 86_400})
+    progress.show({**STATUS, "pages": 7_778, "elapsed_s": 86_405})
+    assert len(out.getvalue().splitlines()) == 18, "each change is shown"
+
+
+@pytest.mark.parametrize(("journal", "prefix"), [("{0}:{1}", "<3>"), ("{0}:1{1}", ""), ("", "")])
+def test_an_error_has_the_priority_of_one_in_the_journal(tmp_path: Path, journal: str, prefix: str) -> None:
+    """As journald reads standard error of a service; not where that was redirected."""
+    error = tmp_path / "error"
+    with error.open("w") as stream:
+        found = os.fstat(stream.fileno())
+        named = {"JOURNAL_STREAM": journal.format(found.st_dev, found.st_ino)}
+        command = [sys.executable, "-c", "from gossamer.cli.output import complain; complain('a\\nb')"]
+        subprocess.run(command, env={**os.environ, **named}, stderr=stream, check=True, timeout=60)
+    assert error.read_text() == f"{prefix}gossamer: a\\nb\n"
 
 
 @pytest.mark.parametrize("name", ["answers", "disk", "proxy"])

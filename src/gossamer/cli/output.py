@@ -51,8 +51,10 @@ def table() -> str:
 
 
 def complain(line: str) -> None:
-    """Write one line on standard error."""
-    write_line(sys.stderr, f"gossamer: {harmless(line)}")
+    """Write one line on standard error. Where journald reads that, the line has the priority of an error."""
+    error = os.fstat(2)
+    priority = "<3>" if os.environ.get("JOURNAL_STREAM") == f"{error.st_dev}:{error.st_ino}" else ""
+    write_line(sys.stderr, f"{priority}gossamer: {harmless(line)}")
 
 
 def harmless(text: object) -> str:

@@ -144,13 +144,21 @@ class Quiet:
 
 
 class PlainLines(Quiet):
-    """One line of text every interval: for logs."""
+    """One line of text every interval: for logs. While nothing changes, such as in a pause, fewer and fewer."""
+
+    _figures = ""
+    _repeats = 0
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
 
     def show(self, status: StatusFields) -> None:
-        write_line(self._out, line_of(read_status(status)))
+        line = line_of(read_status(status))
+        figures = line.partition(": ")[2]
+        self._repeats = self._repeats + 1 if figures == self._figures else 0
+        self._figures = figures
+        if self._repeats.bit_count() < 2:  # 1, 2, 4, 8 … intervals after the change.
+            write_line(self._out, line)
 
     def note(self, sentence: str) -> None:
         write_line(self._out, harmless(sentence))
