@@ -20,7 +20,6 @@ import pytest
 from gossamer.cli import control
 from gossamer.cli.directory import write_file
 from gossamer.cli.main import refusal_of
-from gossamer.world.files import write_refusal
 from gossamer.world.process import DirectoryLock
 from tests import commands
 from tests.cli.conftest import Real
@@ -145,7 +144,37 @@ def test_what_must_write_says_in_one_line_that_it_cannot(kept: Path, arguments: 
 def test_a_resume_that_may_not_write_says_so_at_once(kept: Path) -> None:
     status, out, err = as_anybody(kept, "resume", "crawl", "--log-format", "plain")
     assert (status, out) == (2, ""), "it does not wait, as it does for another process"
-    assert err == f"gossamer: {write_refusal(PermissionError(errno.EACCES, 'Permission denied'), 'crawl')}\n"
+    assert err.startswith(
+        f"gossamer: cannot write to crawl: Permission denied (crawl belongs to user {os.geteuid()}, and"
+    )
+    assert err.endswith("; see that you may write there, or work on a copy\n")
+
+
+def test_a_new_crawl_where_another_user_may_write_says_whose_the_folder_is(kept: Path) -> None:
+    status, out, err = as_anybody(kept, "crawl", "http://127.0.0.1:9/", "--allow-private", "-o", "new/one")
+    assert (status, out) == (2, "")
+    whose = f"{kept} belongs to user {kept.stat().st_uid}, and this runs as user {os.geteuid()}"
+    assert err == f"gossamer: cannot write to new/one: Permission denied ({whose}); name another with -o DIR\n"
+
+
+@pytest.mark.parametrize("command", ["status", "resume"])
+def test_a_store_with_files_of_another_user_is_a_mistake_and_no_failing_disk(run: Real, command: str) -> None:
+    """What fails is tried again by whoever runs services: a mistake is not."""
+    (run.directory / "crawl/state/store/CURRENT").chmod(0)
+    status, _, err = as_anybody(run.directory, command, "crawl")
+    remedy = f"to give them back: chown -R {os.geteuid()} crawl"
+    assert (status, err) == (2, f"gossamer: crawl/state/store has files of another user; {remedy}\n")
+
+
+def test_root_that_looks_leaves_no_file_that_the_owner_may_not_read(run: Real) -> None:
+    owner = 12_345
+    paths = [run.directory / "crawl", *(run.directory / "crawl").rglob("*")]
+    for path in paths:
+        os.chown(path, owner, owner)
+    for words in (["status"], ["why", "http://127.0.0.1/"], ["report"], ["search", "here"], ["verify"]):
+        done = run(words[0], "crawl", *words[1:])
+        assert (done[0], done[2]) == (0, ""), words
+    assert {path.stat().st_uid for path in (run.directory / "crawl").rglob("*")} == {owner}
 
 
 def test_output_that_finds_no_room_says_what_to_do() -> None:

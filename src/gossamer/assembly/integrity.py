@@ -2,6 +2,8 @@
 its last commit exist with the right length.
 """
 
+import errno
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -108,13 +110,18 @@ def require_division(home: Home) -> PartitionMap | None:
 
 
 def open_store(config: Config, home: Home, *, writable: bool = True) -> Store:
-    """Open a shard's store. Raises DamagedError: the store cannot be read, or has lost commits; OSError: another
-    process holds the store, or the disk fails.
+    """Open a shard's store. Raises DamagedError: the store cannot be read, or has lost commits; ConfigError: it has
+    files that this user may not read; OSError: another process holds the store, or the disk fails.
     """
     try:
         store = Store(home.store, *store_sizes(config), writable=writable)
     except DamagedStoreError as error:
         raise store_damage(home, error) from error
+    except OSError as error:
+        if os.strerror(errno.EACCES) not in str(error):
+            raise
+        back = f"chown -R {os.geteuid()} {shell_word(home.directory)}"
+        raise ConfigError(f"{home.store} has files of another user; to give them back: {back}") from error
     if lacking := missing_commits(home, store):
         store.close()
         raise DamagedError(f"{home.store} is damaged: it {lacking}; {restoring(home.directory)}")

@@ -12,7 +12,7 @@ from gossamer.cli.stored import uri_of
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
 from gossamer.model.words import shell_word
-from gossamer.world.files import make_directory, remove_new, write_whole
+from gossamer.world.files import make_directory, remove_new, write_refusal, write_whole
 from gossamer.world.process import DirectoryLock
 
 ARCHIVES = (".wacz", ".warc", ".warc.gz", ".arc", ".arc.gz", ".har")
@@ -75,7 +75,7 @@ def make_writable(directory: Path) -> None:
         make_directory(directory)
         tempfile.TemporaryFile(dir=directory).close()
     except OSError as error:
-        raise ConfigError(f"cannot write to {directory}: {error.strerror}; name another with -o DIR") from error
+        raise ConfigError(write_refusal(error, directory, "name another with -o DIR")) from error
 
 
 def unmake_refused(job: CrawlJob) -> None:

@@ -19,7 +19,7 @@ from gossamer.config.toml import json_as_toml, to_toml
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
 from gossamer.model.verbs import ConflictError, MissingError, RefusedError
-from gossamer.world.files import write_whole
+from gossamer.world.files import write_refusal, write_whole
 from gossamer.world.process import MAINTENANCE, DirectoryLock, birth_of, is_open
 
 OWN = ".gossamer"
@@ -71,7 +71,7 @@ class Folder:
             tempfile.TemporaryFile(dir=self.own).close()
             self._lock = DirectoryLock(self.own / "lock")
         except OSError as error:
-            raise ConfigError(f"cannot write to {path}: {error.strerror}; name another with --folder") from error
+            raise ConfigError(write_refusal(error, path, "name another with --folder")) from error
         if not self._lock.acquire(1.0):
             self._lock.release()
             raise ConfigError(f"{path} is another server's; stop that one, or name another with --folder")

@@ -34,9 +34,13 @@ def unwritable(error: OSError, directory: Path) -> str:
     return f"the disk of {directory} {what} ({which}); {remedy}"
 
 
-def write_refusal(error: OSError, path: object) -> str:
+def write_refusal(error: OSError, path: Path, remedy: str = "see that you may write there, or work on a copy") -> str:
     """Return a line for people about a file or directory that may not be written, and the remedy."""
-    return f"cannot write to {path}: {error.strerror}; see that you may write there, or work on a copy"
+    whose = ""
+    if error.errno == errno.EACCES:  # In a container the numbers show which owner the volume needs.
+        there = next(one for one in (path, *path.absolute().parents) if os.path.exists(one))  # noqa: PTH110 - no error
+        whose = f" ({there} belongs to user {there.stat().st_uid}, and this runs as user {os.geteuid()})"
+    return f"cannot write to {path}: {error.strerror}{whose}; {remedy}"
 
 
 def keep_name(path: Path, name: str) -> str:

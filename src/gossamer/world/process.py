@@ -116,6 +116,8 @@ class DirectoryLock:
             return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            if reading and os.geteuid() == 0 != path.parent.stat().st_uid:
+                raise PermissionError(errno.EPERM, "files of root would shut out the owner of the crawl", str(path))
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             if not reading or error.errno not in NOT_OURS:

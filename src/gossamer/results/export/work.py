@@ -18,7 +18,7 @@ import msgspec
 
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError, DamagedError
-from gossamer.world.files import sync_directory, sync_everything, sync_file, write_whole
+from gossamer.world.files import sync_directory, sync_everything, sync_file, write_refusal, write_whole
 from gossamer.world.process import DirectoryLock
 
 CHECKPOINT_BYTES = 32_000_000
@@ -284,7 +284,7 @@ def writing_to(target: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise
-        raise ConfigError(f"cannot write to {target}: {error.strerror}; name another with -o") from error
+        raise ConfigError(write_refusal(error, target, "name another with -o")) from error
 
 
 def _existing_target_error(target: Path, order: ExportOrder) -> ConfigError:
