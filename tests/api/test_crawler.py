@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,25 @@ async def read(crawler: Crawler) -> list[CrawledPage]:
 
 def rows_of(directory: Path, columns: str = "url, outcome") -> list[tuple[Any, ...]]:
     return duckdb.sql(f"SELECT {columns} FROM '{directory}/pages/*.parquet' ORDER BY ALL").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("usable_bytes", "warnings"),
+    [(400 << 20, ["the crawl may use more memory than there is here: --memory 360MiB bounds it"]), (1 << 30, [])],
+)
+def test_a_budget_that_the_memory_here_does_not_hold_is_a_warning(
+    run: Run, make: Make, monkeypatch: pytest.MonkeyPatch, usable_bytes: int, warnings: list[str]
+) -> None:
+    """A container's limit of memory is less: its kernel would kill the crawl."""
+
+    async def scenario() -> None:
+        async with Site({"/": page()}) as site:
+            crawler = make(site.root)
+            await crawler.run()
+            assert crawler.status()["warnings"] == warnings
+
+    monkeypatch.setattr("gossamer.api.crawler.usable_bytes", partial(int, usable_bytes))
+    run(scenario())
 
 
 # ---- iteration

@@ -47,7 +47,7 @@ from gossamer.model.status import SandboxState
 from gossamer.world.clock import WallClock
 from gossamer.world.files import make_directory, remove_new, there_before
 from gossamer.world.machine import ThisMachine
-from gossamer.world.process import DirectoryLock, dies_with_parent
+from gossamer.world.process import DirectoryLock, dies_with_parent, usable_bytes
 
 LOCK_POLL_S = 0.05
 
@@ -245,6 +245,9 @@ class Crawler(BaseCrawler):
         features = shard.ring.features
         recrawl = features.recrawl
         self._logs = telemetry.logs
+        if (most := usable_bytes() * 9 // 10) < self.config.memory.budget_bytes:
+            says = f"the crawl may use more memory than there is here: --memory {most >> 20}MiB bounds it"
+            telemetry.counters.warn_for_now("memory", says)
         if self.config.console.port is not None:
             telemetry.counters.recent = RecentList()
         telemetry.counters.listeners.append(self._tell)

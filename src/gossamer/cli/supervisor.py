@@ -193,24 +193,11 @@ def _import_failure_line(component: str, status: int, *, by_us: bool) -> str:
     return f"{component} cannot be imported: its process {slots.death(status)}; mend it, or leave it out"
 
 
-def _cause(status: int, *, by_us: bool) -> str:
-    """Return what to say at the end about deaths whose last return code is `status`."""
-    if status == -signal.SIGKILL and not by_us:
-        return ". The system kills where the memory of a container or of the machine is used up: raise it"
-    return ", and logs/critical.log may say why"
-
-
 def _silence_line(page: str) -> str:
     """Return the line for a child that did not answer a signal; `page` is the one that it was reading."""
-    if not page:
-        return (
-            "the crawl's process did not answer the signal and was ended; "
-            "a resume fetches the pages since the last commit again"
-        )
-    return (
-        f"the crawl's process did not answer the signal while it read {page} and was ended; "
-        "a resume fetches that page again, and those since the last commit"
-    )
+    where = f" while it read {page}" if page else ""
+    again = "that page again, and those since the last commit" if page else "the pages since the last commit again"
+    return f"the crawl's process did not answer the signal{where} and was ended; a resume fetches {again}"
 
 
 class SupervisorSlots(NamedTuple):
@@ -268,17 +255,19 @@ class ChildEnd(NamedTuple):
         """The end of a sentence about it."""
         if self.was_silent:
             return "did not answer the signal and was ended"
-        return "hung in a page and was ended" if self.overran else slots.death(self.status)
+        if self.overran:
+            return "hung in a page and was ended"
+        hint = " (the memory of a container or of the machine may be used up)" if -self.status == signal.SIGKILL else ""
+        return slots.death(self.status) + hint
 
 
 class Supervisor:
     """Runs a child until it ends by its own choice, and starts it again after any other end.
 
     Promises: SIGINT and SIGTERM reach the child once for each time they reach us, SIGHUP and SIGQUIT do as SIGTERM, and
-    while a shell has stopped us (Ctrl-Z) the child is stopped; after one of
-    them, and after `gossamer stop`, a child that dies is not started again; a child that hangs in a page is killed;
-    restarts without progress end. A child that a command stopped is started again when the command has ended. A child
-    whose event loop does not run when a signal asks it to stop is killed: native code takes no signal.
+    while a shell has stopped us (Ctrl-Z) the child is stopped; after one of them, and after `gossamer stop`, a child
+    that dies is not started again; a child that hangs in a page is killed; restarts without progress end. A child that
+    a command stopped starts again after the command; one whose loop does not run when a signal comes is killed.
     """
 
     def __init__(
@@ -320,7 +309,7 @@ class Supervisor:
                     kept = "its state is saved" if reached else "it has committed nothing"
                     says = f"the crawl's process {end.how}, for the {fruitless}th time without progress"
                     self._slots.end("failed", says)
-                    self._say(f"{says}; {kept}{_cause(end.status, by_us=end.overran)}")
+                    self._say(f"{says}; {kept}, and logs/critical.log may say why")
                     return Exit.FAILED
                 self._say(f"the crawl's process {end.how}; it continues from its last commit")
 
