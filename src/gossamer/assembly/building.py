@@ -163,7 +163,8 @@ def ring_of(
     namer = namer_of(config, epochs)
     exchange = _exchange(setup, storage, namer, counters.totals.incarnation)
     others = exchange or NoOthers()
-    _rest_after_a_loss(storage, counters.totals.incarnation, clock.now())
+    if storage.contacts.recovered.lacks_earlier(storage.store.epoch, counters.totals.incarnation):
+        storage.contacts.note_missing_file(clock.now())  # All hosts rest: before the frontier reads the contacts.
     forgotten = forget_filter_of(config, setup.home.directory, clock)
     scope = scope_of(config, epochs, counters, (forgotten, earlier_of(config, setup.undo)))
     grows = with_scope_in_force(config).scope.scope != "any"
@@ -289,12 +290,6 @@ def _watch_growth(config: Config, kept: DurableState, components: Sequence[objec
         return max(float(contacts.is_crowded), sum(one.memory_bytes for one in growing) / bytes_max)
 
     kept.committer.crowding = crowding
-
-
-def _rest_after_a_loss(storage: Storage, opening: int, now: float) -> None:
-    """Delay all hosts if contacts of an earlier start are missing. Call this before the frontier reads them."""
-    if storage.contacts.recovered.lacks_earlier(storage.store.epoch, opening):
-        storage.contacts.note_missing_file(now)
 
 
 # ---- the controls

@@ -43,7 +43,10 @@ def sessions(
     """Return a shard's sessions. `is_ours` is true for its URLs; `unpark` lets a host go on that waits for a login.
     Raises ConfigError: a login cannot work, or a file cannot be read.
     """
-    rules = _read_rules(config)
+    rules = {
+        name: replace(rule, fields={key: reveal(value, f"login.{name}: {key}") for key, value in rule.fields.items()})
+        for name, rule in config.login.rules.items()
+    }
     sites = {_site_of(name, rule, namer) for name, rule in rules.items()}
     jars = Jars(epochs, None if config.cookies.is_on else frozenset(sites))
     has_taken = epochs.get("meta", COOKIES_TAKEN) is not None  # Then its file may have been deleted since.
@@ -79,14 +82,6 @@ def _read_cookies(config: Config, home: Home) -> list[Cookie]:
         home.require_state()
         with closing(open_store(config, home, writable=lock.writable)) as store:
             return cookies_in(store.scan("cookie", *PARTITIONED))
-
-
-def _read_rules(config: Config) -> dict[str, LoginRule]:
-    """Return the logins by name, their secrets read from where they are. Raises ConfigError: one cannot be read."""
-    return {
-        name: replace(rule, fields={key: reveal(value, f"login.{name}: {key}") for key, value in rule.fields.items()})
-        for name, rule in config.login.rules.items()
-    }
 
 
 def _site_of(name: str, rule: LoginRule, namer: Namer) -> str:

@@ -69,7 +69,9 @@ def show(directory: Directory) -> int:
     """Print the configuration of a crawl and the source of each value."""
     require_crawl(directory)
     config = reopen(directory / "crawl.toml")
-    rows = [(key, _format_value(redact(key, config.value(key))), config.origin(key)) for key in config.all_keys()]
+    values = {key: redact(key, config.value(key)) for key in config.all_keys()}
+    shown = {key: "not set" if value is None else harmless(to_toml(value)) for key, value in values.items()}
+    rows = [(key, value, config.origin(key)) for key, value in shown.items()]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for key, value, origin in rows:
         echo(f"{key:<{widths[0]}}  {value:<{min(widths[1], 40)}}  {origin}")
@@ -81,7 +83,3 @@ def schema() -> int:
     """Print the JSON schema of the configuration."""
     echo(json.dumps(config_schema(), indent=2))
     return 0
-
-
-def _format_value(value: object) -> str:
-    return "not set" if value is None else harmless(to_toml(value))

@@ -53,7 +53,8 @@ def read_schedule(text: str) -> CrawlSchedule:
     at = _time_of(words[-1]) if words else None
     if at is not None and words[0] == "every" and words[-2] == "at":
         days = [word for word in words[1:-2] if word != "and"]
-        if days[:3] == ["month", "on", "day"] and len(days) == 4 and _is_month_day(days[3]):
+        is_monthly = days[:3] == ["month", "on", "day"] and len(days) == 4 and re.fullmatch("[0-9]{1,2}", days[3])
+        if is_monthly and 1 <= int(days[3]) <= MONTH_DAY_MAX:
             return CrawlSchedule((), int(days[3]), at)
         weekdays = [number for word in days for number in _weekdays(word)]
         if days and all(_weekdays(word) for word in days):
@@ -88,10 +89,6 @@ def _time_of(word: str) -> time | None:
             return None
         hour = hour % 12 + (12 if clock[3] == "pm" else 0)
     return time(hour, int(clock[2] or 0))
-
-
-def _is_month_day(word: str) -> bool:
-    return re.fullmatch("[0-9]{1,2}", word) is not None and 1 <= int(word) <= MONTH_DAY_MAX
 
 
 def _weekdays(word: str) -> range | list[int]:
