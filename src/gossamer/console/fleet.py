@@ -537,7 +537,7 @@ class Fleet:
             if entry.deaths >= DEATHS_MAX:
                 entry.problem = f"it was killed {entry.deaths} times in a row"
                 break
-            self.note(f"{name}: its process is gone; it is resumed")
+            self.note(f"{name}: {'' if arguments is None else 'its process is gone; '}it is resumed")
             arguments = self._resuming(name) if self.folder.is_begun(name) else self._starting(name)
         if entry.problem:
             self.note(f"{name}: {entry.problem}")
