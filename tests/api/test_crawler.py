@@ -43,8 +43,11 @@ def test_a_budget_that_the_memory_here_does_not_hold_is_a_warning(
     async def scenario() -> None:
         async with Site({"/": page()}) as site:
             crawler = make(site.root)
+            notes: list[str] = []
+            crawler.on_note(notes.append)
             await crawler.run()
             assert crawler.status()["warnings"] == warnings
+            assert [one for one in notes if "memory" in one] == warnings
 
     monkeypatch.setattr("gossamer.api.crawler.usable_bytes", partial(int, usable_bytes))
     run(scenario())

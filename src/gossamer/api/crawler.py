@@ -245,12 +245,12 @@ class Crawler(BaseCrawler):
         features = shard.ring.features
         recrawl = features.recrawl
         self._logs = telemetry.logs
-        if (most := usable_bytes() * 9 // 10) < self.config.memory.budget_bytes:
-            says = f"the crawl may use more memory than there is here: --memory {most >> 20}MiB bounds it"
-            telemetry.counters.warn_for_now("memory", says)
         if self.config.console.port is not None:
             telemetry.counters.recent = RecentList()
         telemetry.counters.listeners.append(self._tell)
+        if (most := usable_bytes() * 9 // 10) < self.config.memory.budget_bytes:
+            says = f"the crawl may use more memory than there is here: --memory {most >> 20}MiB bounds it"
+            telemetry.counters.warn_for_now("memory", says)
         if self._delivery is not None:
             telemetry.counters.delivery = self._delivery
             shard.kept.committer.on_committed = self._delivery.release
