@@ -13,7 +13,7 @@ from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home
 from gossamer.cluster.channels import Outbox
 from gossamer.cluster.exchange import Exchange, RecentlySent, ShardRun
-from gossamer.cluster.frames import FRAME_BYTES_MAX, FramePacker, Linking, Root, encode
+from gossamer.cluster.frames import FRAME_BYTES_MAX, FramePacker, Linking, Root, decode_batch, encode
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.prerequisites import RemotePrerequisites, answer_of, result_of
@@ -407,7 +407,7 @@ def test_each_shard_that_has_hosts_of_a_split_site_hears_once_of_a_site_that_lin
     assert {exchange.partitions.owner(link.url.partition) for link in links} == {0, 1, 2}
     for _ in range(2):
         exchange.send_linking(url(0, 0), links)
-    found = [exchange._outbox.packing(to).batch.linking for to in (1, 2)]
+    found = [decode_batch(encode(exchange._outbox.packing(to).batch)).linking for to in (1, 2)]
     assert [[one.site for one in each] for each in found] == [["big.test"]] * 2
     store.close()
 

@@ -229,10 +229,11 @@ class FramePacker:
 
     def put(self, item: Item) -> None:
         """Put anything else at the end of its list. Roots are taken before all links of their batch."""
-        items: list[Item] = getattr(self.batch, _LISTS[type(item)])
-        items.append(item)
+        data = encode(item)
+        items: list[msgspec.Raw] = getattr(self.batch, _LISTS[type(item)])
+        items.append(msgspec.Raw(data))  # Keys that move are large: they are encoded once.
         self.items += len(item.pairs) + len(item.gone) + 1 if isinstance(item, MovePart) else 1
-        self.bytes += len(encode(item)) + 4  # The list's own length may take as many.
+        self.bytes += len(data) + 4  # The list's own length may take as many.
         # A seed whose redirect may widen the scope may be among the keys of a part.
         self.seeds |= isinstance(item, Root | MovePart | Welcome)
 
