@@ -115,7 +115,27 @@ OTHERS = (
     "<link rel=mask-icon href=gone7.png><meta name=msapplication-config content=gone><link rel=me href=ok>"
     "<link rel=author href=gone8><link rel=help href=gone9>"
 )
+SIGNS = links(
+    *(f"ok{sign}a" for sign in "+,@!$*:'^`"), "./ok:a", "ok.", "ok/.", "ok?a=\\\\b", "ok%25C3%25A9", "ok\u00a0a"
+)
 CASES = {
+    "signs": Case(SIGNS),
+    "unseen_signs": Case(links("\u200bhttps://gone", "(https://gone)", "http:gone", "https;//gone"), broken=(
+        "%E2%80%8Bhttps://gone (https://gone) gone https;//gone")),
+    "tabled": Case("<table><a href=gone1>a</a><tr><td><a href=gone2>a</a></table><p><a href=ok>a<p>b</a>",
+                   broken="gone1 gone2"),
+    "lazy": Case("<img alt='' src=ok.png data-src=gone1.png><img alt='' src=data:image/gif;base64,AA== "
+                 "data-srcset='gone2.png 2x'><iframe data-src=/lazy/gone3></iframe>",
+                 broken="gone1.png gone2.png gone3"),
+    "shared": Case(head="<meta property=og:image content=gone1.png><meta property=og:url content=gone><link "
+                   "rel=image_src href=gone2.png><link rel=search type=application/opensearchdescription+xml "
+                   "href=gone3.xml><link rel=prefetch href=gone><link rel=prerender href=gone>",
+                   broken="gone1.png gone2.png gone3.xml"),
+    "states_of_programs": Case(links("/play/#q=1", "/play/?a#/route", "/play/#page=2", "/play/#L1-L9")),
+    "late": Case(links("/late/a", "/late/b"), more=(("missing_fragment", "a#no"), ("missing_fragment", "b#never"))),
+    "described": Case("<a href=ok aria-describedby=gone title=gone download=gone type=gone hreflang=gone>a</a>"),
+    "commented": Case("<!--[if IE]><a href=gone><![endif]--><!--[if !IE]><!--><a href=gone1>a</a><!--<![endif]-->",
+                      broken="gone1"),
     "programs": Case(PROGRAMS),
     "styles": Case(STYLES, broken="gone1.png gone2.png gone3.png gone4.png"),
     "parsed": Case(PARSED, broken="gone1 gone2 gone3 gone4"),
@@ -233,6 +253,9 @@ def sorted_list(shown: str, head: str = canonical("/sorted/p")) -> Answer:
 HEADERS = '</headers/p>; rel="canonical", </headers/de>; rel=alternate; hreflang=de'
 BODY = "<!doctype html><html lang=en><title>{}</title><h1>a</h1><a href=gone>a</a>"
 MORE = {
+    "/play/": page("Play", "<p>a"),
+    "/late/a": page("Late", links("/late/b#yes", "/late/b#never") + "<p id=there>"),
+    "/late/b": page("Later", links("/late/a#there", "/late/a#no") + "<p id=yes>"),
     "/styles/sheet.css": whole(b"@charset 'utf-8'; p { background: url(gone4.png) }", "text/css"),
     "/files/text": whole(b"text", "text/plain"),
     **{f"/statuses/{code}": page(f"Status {code}")._replace(status=code) for code in (203, 206, 226)},

@@ -105,7 +105,8 @@ def _cause(cause: Cause) -> str:
 
 
 def _kind(kind: str, faults: Sequence[SiteFault], check: SiteCheck, rows_max: int) -> str:
-    rows = [[_url(one.url, is_new=check.state(one) == "new"), (html_text(one.detail), ""), _list(one.pages)]
+    new = {"new": " <span class=new>new</span>"}
+    rows = [[(_link(one.url) + new.get(check.state(one), ""), ""), (html_text(one.detail), ""), _list(one.pages)]
             for one in faults[:rows_max]]  # fmt: skip
     filled = [place for place in range(len(FAULT_HEADS)) if any(row[place][0] for row in rows)]
     heads = [FAULT_HEADS[place] for place in filled]
@@ -113,10 +114,6 @@ def _kind(kind: str, faults: Sequence[SiteFault], check: SiteCheck, rows_max: in
     severity = f"<span class={rule.severity}>{rule.severity}</span>: " if rule.severity else ""
     said = f"{severity}{escape(rule.advice)}"
     return _table(kind, rule.heading, len(faults), said, heads, ([row[place] for place in filled] for row in rows))
-
-
-def _url(url: str, *, is_new: bool) -> tuple[str, str]:
-    return (f"{_link(url)} <span class=new>new</span>", url) if is_new else (_link(url), "")
 
 
 def _list(pages: Sequence[str]) -> tuple[str, str]:

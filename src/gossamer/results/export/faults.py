@@ -1,9 +1,9 @@
 """Faults: faults of a crawled site: its links, titles, headings, canonical addresses, languages, sitemaps, copies."""
 
 import pkgutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import duckdb
 import msgspec
@@ -55,7 +55,7 @@ def faults_of_site(tables: Mapping[str, Sequence[ExportPiece]], folder: Path) ->
     """Return the faults of a crawled site, by kind, then by URL. `tables` has the files of `pages` and `links`, and
     those of `fragments` where the crawl has the module `audit`.
 
-    About 20 µs a row. Rows that do not fit in memory go to `folder`; faults and redirects are held.
+    About 20 µs a row. Rows that do not fit in memory go to `folder`; faults are held.
     """
     if not any(piece.rows for piece in tables["pages"]):
         return []
@@ -67,14 +67,11 @@ def faults_of_site(tables: Mapping[str, Sequence[ExportPiece]], folder: Path) ->
         click = questions.pop("click")
         for _ in range(CLICKS_MAX):
             database.execute(click)
-        found = list(_chains(database.execute(questions.pop("redirects")).fetchall()))
-        loops = [one.detail.split(ARROW) for one in found if one.kind == "redirect_loop"]
-        looped = frozenset(url for loop in loops for url in loop)
-        for kind, question in questions.items():
-            rows = database.execute(question).fetchall()
-            # A permanent redirect into a loop has no better address to link to.
-            left_out = looped if kind == "redirect_permanent" else frozenset()
-            found += [SiteFault(kind, url, said or "", pages or []) for url, said, pages in rows if url not in left_out]
+        found = [
+            SiteFault(kind, url, said or "", pages or [])
+            for kind, question in questions.items()
+            for url, said, pages in database.execute(question).fetchall()
+        ]
     order = {kind: number for number, kind in enumerate(KINDS)}
     return sorted(found, key=lambda one: (order[one.kind], one.url, one.detail))
 
@@ -86,30 +83,3 @@ def _open_tables(database: duckdb.DuckDBPyConnection, tables: Mapping[str, Seque
             database.read_parquet(files, union_by_name=True).create_view(name)
     database.execute("SET VARIABLE answered = ?", [ANSWERED])
     database.execute("SET VARIABLE no_place = ?", [NO_PLACE.pattern])
-
-
-ARROW = " → "
-
-
-def _chains(rows: Sequence[tuple[Any, ...]]) -> Iterator[SiteFault]:
-    """Yield chains of two and more redirects, from their first URL, and loops, each once."""
-    following = {key: (target, url, to_url) for key, target, url, to_url, _ in rows}
-    targets = {target for key, target, *_ in rows if target != key}
-    looped: set[str] = set()
-    for key, _, url, _, pages in sorted(rows, key=lambda row: row[0] in targets):
-        path = [url]
-        way = {key}
-        at = key
-        while at in following:
-            at, _, to_url = following[at]
-            path.append(to_url)
-            if at in way:
-                break
-            way.add(at)
-        shown = ARROW.join(path)
-        if at in following:  # It came round.
-            if not way & looped:
-                looped |= way
-                yield SiteFault("redirect_loop", url, shown, pages or [])
-        elif len(path) > 2 and key not in targets:
-            yield SiteFault("redirect_chain", url, shown, pages or [])

@@ -85,6 +85,26 @@ WHERE key IN (
     SELECT key FROM latest WHERE outcome <> 'fetched' OR regexp_matches(title, getvariable('absent'))
         OR regexp_matches(h1[1], getvariable('absent')))
 GROUP BY key;
+-- The way from each redirect, to its end or to where it comes round. A crawl follows few in a row (scope.hops_max).
+CREATE TEMP TABLE ways AS
+WITH RECURSIVE hops AS MATERIALIZED (
+    SELECT page.key, page.url, max_by(links.to_key, links.to_url) AS to_key, max(links.to_url) AS to_url
+    FROM links JOIN latest AS page ON page.url = links.from_url
+    WHERE links.link_type::VARCHAR = 'redirect' AND page.outcome = 'redirected' GROUP BY page.key, page.url
+), followed AS (
+    SELECT key, url, to_key AS stop, [key] AS keys, [url, to_url] AS urls FROM hops
+    UNION ALL SELECT followed.key, followed.url, hops.to_key, list_append(keys, hops.key), list_append(urls, hops.to_url)
+    FROM followed JOIN hops ON hops.key = stop WHERE NOT list_contains(keys, stop)
+)
+SELECT followed.key, followed.url, urls, array_to_string(urls, ' → ') AS detail, pages,
+    -- A loop has the name of its least key; a way that ends has none.
+    CASE WHEN list_contains(keys, stop) THEN list_min(keys[list_position(keys, stop):]) END AS loop,
+    followed.key IN (SELECT to_key FROM hops WHERE to_key <> hops.key) AS is_target
+FROM followed LEFT JOIN linking USING (key)
+WHERE list_contains(keys, stop) OR stop NOT IN (SELECT key FROM hops);
+-- Each loop once, by the first way into it.
+CREATE TEMP TABLE loops AS
+SELECT * FROM ways WHERE loop IS NOT NULL QUALIFY row_number() OVER (PARTITION BY loop ORDER BY is_target, url) = 1;
 -- What readers click: an author can change its address.
 CREATE TEMP VIEW clicked AS
 SELECT to_key AS key FROM links SEMI JOIN documents ON documents.url = links.from_url
@@ -164,6 +184,12 @@ FROM listed LEFT JOIN (SELECT key, min(to_key) AS family FROM versions GROUP BY 
 -- broken_link
 SELECT url, detail, pages FROM attempts WHERE is_broken
 
+-- redirect_loop
+SELECT url, detail, pages FROM loops
+
+-- redirect_chain
+SELECT url, detail, pages FROM ways WHERE loop IS NULL AND len(urls) > 2 AND NOT is_target
+
 -- invalid_link
 SELECT link, 'no valid address', list(DISTINCT url ORDER BY url)[1:getvariable('most')]
 FROM (SELECT url, unnest(invalid_links) AS link FROM documents) GROUP BY link
@@ -178,6 +204,8 @@ SELECT url, 'HTTP ' || status || ' to ' || target, pages FROM (
     FROM latest JOIN linking USING (key)
     WHERE outcome = 'redirected' AND status IN (301, 308) AND key IN (FROM clicked)
 ) WHERE replace(target, 'https://', 'http://') <> url
+    -- A permanent redirect into a loop has no better address to link to.
+    AND url NOT IN (SELECT unnest(urls) FROM loops)
 
 -- redirect_to_https
 SELECT latest.url, 'to ' || target.to_url, pages FROM latest JOIN linking USING (key)
@@ -357,11 +385,6 @@ SELECT url, detail, pages FROM attempts WHERE is_unchecked AND is_seed AND NOT i
 
 -- not_checked
 SELECT url, detail, pages FROM attempts WHERE is_unchecked AND NOT is_seed AND NOT is_broken
-
--- redirects
-SELECT page.key, links.to_key, page.url, links.to_url, linking.pages
-FROM links JOIN latest AS page ON page.url = links.from_url LEFT JOIN linking ON linking.key = page.key
-WHERE links.link_type::VARCHAR = 'redirect' AND page.outcome = 'redirected' ORDER BY page.url
 
 -- start
 CREATE TEMP TABLE near_start AS
