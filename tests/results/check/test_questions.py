@@ -148,3 +148,31 @@ def test_every_kind_has_a_question_and_every_question_a_kind(folder: Path) -> No
     assert [one.kind for one in found(folder, pages, [link(ROOT, f"{ROOT}a")])] == [
         "missing_title", "missing_description", "missing_h1", "missing_lang",
     ]  # fmt: skip
+
+
+def test_a_language_tag_is_right_as_browsers_know_it(folder: Path) -> None:
+    sound = ("en", "EN-gb", "zh-Hans-CN", "nds", "iw", "x-klingon", "sr-Latn", "en-US-x-twain")
+    wrong = ("xx", "english", "en_US", "{{ lang }}", "e", "en-", "de DE")
+    pages = [page(f"{ROOT}{number:02}", declared_language=lang) for number, lang in enumerate((*sound, *wrong, ""))]
+    links = [link(ROOT, str(one["url"])) for one in pages]
+    faults = found(folder, pages, links)
+    assert [one.detail for one in faults if one.kind == "wrong_lang"] == [*wrong]
+    assert [one.kind for one in faults if one.kind != "wrong_lang"] == ["missing_lang"]
+
+
+def test_a_loop_is_named_once_and_a_way_into_it_has_no_better_address(folder: Path) -> None:
+    """Two ways into one loop, a chain, and redirects in its middle."""
+    targets = {"in": "x", "also": "y", "x": "y", "y": "x", "c1": "c2", "c2": "c3", "c3": "end"}
+    pages = [page(f"{ROOT}{name}", outcome="redirected", status=301) for name in targets]
+    links = [link(ROOT, f"{ROOT}{name}") for name in (*targets, "end")]
+    links += [link(f"{ROOT}{name}", f"{ROOT}{target}", "redirect") for name, target in targets.items()]
+    shown = [(one.kind, one.url.removeprefix(ROOT), one.detail.replace(ROOT, "")) for one in
+             found(folder, [*pages, page(f"{ROOT}end")], links)]  # fmt: skip
+    assert shown == [
+        ("redirect_loop", "also", "also → y → x → y"),
+        ("redirect_chain", "c1", "c1 → c2 → c3 → end"),
+        ("redirect_permanent", "c1", "HTTP 301 to c2"),
+        ("redirect_permanent", "c2", "HTTP 301 to c3"),
+        ("redirect_permanent", "c3", "HTTP 301 to end"),
+        ("redirect_permanent", "in", "HTTP 301 to x"),
+    ]

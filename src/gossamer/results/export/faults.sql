@@ -256,7 +256,7 @@ SELECT url, array_to_string(list(DISTINCT line ORDER BY line)[1:10], ', '), NULL
 SELECT url, lower(code) || ' is ' || array_to_string(list(DISTINCT to_url ORDER BY to_url)[1:5], ' and '), NULL
 FROM versions GROUP BY url, lower(code) HAVING count(DISTINCT coalesce(to_key, to_url)) > 1
 UNION ALL SELECT url, 'the page does not name itself', NULL
-FROM versions GROUP BY url HAVING bool_and(coalesce(to_key, '') <> key) AND bool_or(to_key IS NOT NULL)
+FROM versions GROUP BY url HAVING bool_and(coalesce(to_key, '') <> key AND to_url <> url) AND bool_or(to_key IS NOT NULL)
 
 -- hreflang_return
 SELECT versions.url, 'no link back from ' || array_to_string(list(DISTINCT page.url ORDER BY page.url)[1:10], ' '), NULL
@@ -345,10 +345,12 @@ SELECT url, length(h1[1]) || ' characters', NULL FROM listed WHERE length(h1[1])
 SELECT url, '', NULL FROM documents WHERE ids IS NOT NULL AND coalesce(declared_language, '') = ''
 
 -- wrong_lang
+-- The last ones are former codes, which BCP 47 keeps.
 SELECT url, declared_language, NULL FROM documents WHERE ids IS NOT NULL AND declared_language <> '' AND NOT (
     regexp_matches(declared_language, '(?i)^([a-z]{2,3}|[ix])(-[a-z0-9]{1,8})*$')
     AND (length(split_part(declared_language, '-', 1)) <> 2
-        OR list_contains(getvariable('languages'), lower(declared_language[1:2]))))
+        OR list_contains(getvariable('languages'), lower(declared_language[1:2]))
+        OR lower(declared_language[1:2]) IN ('in', 'iw', 'ji', 'jw', 'mo', 'sh')))
 
 -- missing_alt
 SELECT image, 'image without alt', list(url ORDER BY url)[1:getvariable('most')]

@@ -35,10 +35,8 @@ _IMAGE = "".join((":is(img, input[type=image i])", *(f":not([{one}])" for one in
 ))))  # fmt: skip
 """Images that need a text and have none; those that count visits are one pixel high."""
 _robots = Directives(tokens=("googlebot",)).words_of
-_PREVIEWS = (
-    "og:image", "og:image:url", "og:image:secure_url", "twitter:image", "twitter:image:src", "image",
-    "msapplication-tileimage",
-)  # fmt: skip
+_PREVIEWS = ("og:image", "og:image:url", "og:image:secure_url", "twitter:image", "twitter:image:src", "image",
+             "msapplication-tileimage")  # fmt: skip
 _PARTS = frozenset(("image_src", "apple-touch-startup-image", "fluid-icon"))
 """Relations to images that other programs show."""
 _REQUIRED = {
@@ -164,15 +162,16 @@ class Audit(TypedModule):
         names in vain: search engines read canonical addresses and languages in the head alone.
         """
         values = (text for name, text in page.headers if name.lower() == "link")
-        named = [_relation(found, href, base) for text in values for found, href in link_values(utf8_again(text))]
-        lost: list[str] = []
+        links = (parts for text in values for parts in link_values(utf8_again(text)))
+        named = dict.fromkeys(_relation(found, href, base) for found, href in links)
+        lost: dict[str, None] = {}
         if tree is not None:
             for place, into in (("head", named), ("body", lost)):
-                links = tree.css(f"{place} link[rel][href]")
-                into += [_relation(one.attributes, _value(one, "href"), base) for one in links]
-        alternates = (one for one in dict.fromkeys(named) if one and not one.startswith("canonical "))
+                nodes = tree.css(f"{place} link[rel][href]")
+                into.update(dict.fromkeys(_relation(one.attributes, _value(one, "href"), base) for one in nodes))
+        alternates = (one for one in named if one and not one.startswith("canonical "))
         columns["alternates"] = list(islice(alternates, 4 * LISTED_MAX))
-        columns["outside_head"] = [one for one in dict.fromkeys(lost) if one and one not in named][:LISTED_MAX]
+        columns["outside_head"] = [one for one in lost if one and one not in named][:LISTED_MAX]
 
 
 def is_place(fragment: str) -> bool:
@@ -207,7 +206,7 @@ def _read_json_ld(tree: LexborHTMLParser, columns: dict[str, object]) -> None:
                 errors.append("an object has no @context")
             elif "@type" not in one and "@graph" not in one:
                 errors.append("an object has no @type")
-        lacks |= dict.fromkeys(islice(_lacks(found), LISTED_MAX))
+        lacks |= dict.fromkeys(islice(_lacks(found), LISTED_MAX - len(lacks)))
     columns["json_ld_error"] = errors[0] if errors else ""
     columns["json_ld_lacks"] = list(lacks)
 
