@@ -24,28 +24,30 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def __getattr__(name: str) -> object:
-    # Lazily, so that importing one package loads that package only.
-    if name in ("Crawler", "Tables", "crawl", "import_archives"):
-        from gossamer.world.allocators import prefer_system_allocator  # noqa: PLC0415
+if not TYPE_CHECKING:  # A type checker would take any name.
 
-        prefer_system_allocator()  # Before Arrow is loaded.
-        from gossamer.api import crawler, iterating  # noqa: PLC0415
+    def __getattr__(name: str) -> object:
+        # Lazily, so that importing one package loads that package only.
+        if name in ("Crawler", "Tables", "crawl", "import_archives"):
+            from gossamer.world.allocators import prefer_system_allocator  # noqa: PLC0415
 
-        if name == "import_archives":
-            from gossamer.api import archives  # noqa: PLC0415
+            prefer_system_allocator()  # Before Arrow is loaded.
+            from gossamer.api import crawler, iterating  # noqa: PLC0415
 
-            return archives.import_archives
-        return crawler.Crawler if name == "Crawler" else getattr(iterating, name)
-    if name == "processing_module":
-        from gossamer.stages.process.own import processing_module  # noqa: PLC0415
+            if name == "import_archives":
+                from gossamer.api import archives  # noqa: PLC0415
 
-        return processing_module
-    if name in ("Follow", "extractor"):
-        from gossamer.stages.process import items  # noqa: PLC0415
+                return archives.import_archives
+            return crawler.Crawler if name == "Crawler" else getattr(iterating, name)
+        if name == "processing_module":
+            from gossamer.stages.process.own import processing_module  # noqa: PLC0415
 
-        return getattr(items, name)
-    raise MissingNameError(name)
+            return processing_module
+        if name in ("Follow", "extractor"):
+            from gossamer.stages.process import items  # noqa: PLC0415
+
+            return getattr(items, name)
+        raise MissingNameError(name)
 
 
 class MissingNameError(AttributeError):

@@ -324,6 +324,7 @@ def test_types_hold_outside_of_the_project(tmp_path: Path) -> None:
     )  # fmt: skip
     wrong = re.findall(r"use.py:(\d+): error: .* \[([a-z-]+)\]", done.stdout)
     assert [(_mark(int(number)), code) for number, code in wrong] == [
+        ("wrong form", "attr-defined"), ("wrong form", "attr-defined"), ("wrong name", "attr-defined"),
         ("wrong", "arg-type"), ("wrong", "call-arg"),
     ], done.stdout  # fmt: skip
 
@@ -337,6 +338,8 @@ def test_types_hold_for_pyright_too(tmp_path: Path) -> None:
     )  # fmt: skip
     found = json.loads(done.stdout)["generalDiagnostics"]
     assert [(_mark(one["range"]["start"]["line"] + 1), one["rule"]) for one in found] == [
+        ("wrong form", "reportGeneralTypeIssues"), ("wrong form", "reportGeneralTypeIssues"),
+        ("wrong name", "reportAttributeAccessIssue"),
         ("wrong", "reportArgumentType"), ("wrong", "reportCallIssue"),
     ], done.stdout  # fmt: skip
 
@@ -370,6 +373,14 @@ async def main() -> None:
 for page in gossamer.crawl("https://docs.example.org/", max_pages=3, settings={"crawl.commit_s": 2.0}):
     print(page.url.upper(), page.status)
 asyncio.run(main())
+async def wrong() -> None:
+    async for page in gossamer.crawl("https://docs.example.org/"):  # wrong form
+        print(page)
+
+
+for page in Crawler("https://docs.example.org/"):  # wrong form
+    print(page)
+print(gossamer.Spider)  # wrong name
 Crawler("https://docs.example.org/", max_pages="three")  # wrong
 gossamer.crawl("https://docs.example.org/", max_page=3)  # wrong
 """

@@ -72,15 +72,17 @@ class BaseCrawler(SuggestsAttributes, ABC):
         """Answer a request as the control socket does: with `ok` and `result`, or `error` and `kind`. Never raises."""
         return await self._asking.ask(request)
 
-    def __iter__(self) -> NoReturn:
-        raise TypeError(
-            "a Crawler runs in `async with gossamer.Crawler(...) as crawler`, and `async for page in crawler` reads "
-            "it; a plain `for` reads gossamer.crawl(...)"
-        )
+    if not TYPE_CHECKING:  # A type checker refuses the wrong form itself.
 
-    __await__ = __iter__
-    __enter__ = __iter__
-    __exit__ = __iter__  # Looked up before the other is called.
+        def __iter__(self) -> NoReturn:
+            raise TypeError(
+                "a Crawler runs in `async with gossamer.Crawler(...) as crawler`, and `async for page in crawler` "
+                "reads it; a plain `for` reads gossamer.crawl(...)"
+            )
+
+        __await__ = __iter__
+        __enter__ = __iter__
+        __exit__ = __iter__  # Looked up before the other is called.
 
     def __repr__(self) -> str:
         state = self.status()

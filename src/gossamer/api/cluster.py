@@ -144,8 +144,6 @@ class ClusterCrawler(BaseCrawler):
         Raises ConfigError: the engine cannot be started, or a shard names a mistake; CrawlFailedError: a shard cannot
         go on.
         """
-        self._require_loop()
-        self._has_run = True
         make_directory(self.directory)
         if self._resuming:
             require_states(self.config, self.directory)
@@ -192,7 +190,6 @@ class ClusterCrawler(BaseCrawler):
                 "state.checkpoint_uri: shards keep their pages on their own machines, so a program cannot iterate over "
                 "them; leave it out, or await `run` and read `Tables`"
             )
-        self._require_loop()
         from gossamer.api.following import CommittedPages  # noqa: PLC0415 - other crawls read no archive
 
         self._following = CommittedPages(self.config, homes(self.directory, self.config.cluster.workers))

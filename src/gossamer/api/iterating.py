@@ -134,17 +134,19 @@ class Crawl(Tables):
         """Return counts, rates and state, also after the loop."""
         return self.crawler.status()
 
-    def __aiter__(self) -> NoReturn:
-        raise TypeError(
-            "gossamer.crawl is read by `for page in gossamer.crawl(...)`; a coroutine uses `async with "
-            "gossamer.Crawler(...) as crawler`, and `async for page in crawler` in it"
-        )
+    if not TYPE_CHECKING:  # A type checker refuses the wrong form itself.
 
-    __await__ = __aiter__
-    __aenter__ = __aiter__
-    __aexit__ = __aiter__  # Looked up before the other is called.
-    __enter__ = __aiter__
-    __exit__ = __aiter__
+        def __aiter__(self) -> NoReturn:
+            raise TypeError(
+                "gossamer.crawl is read by `for page in gossamer.crawl(...)`; a coroutine uses `async with "
+                "gossamer.Crawler(...) as crawler`, and `async for page in crawler` in it"
+            )
+
+        __await__ = __aiter__
+        __aenter__ = __aiter__
+        __aexit__ = __aiter__  # Looked up before the other is called.
+        __enter__ = __aiter__
+        __exit__ = __aiter__
 
     def __iter__(self) -> Iterator[CrawledPage]:
         """Crawl, and yield each page after its commit. A second Ctrl-C does not wait for requests under way. Raises

@@ -29,7 +29,7 @@ _UNSIGNED = pa.uint64()
 _PROGRESS = "export_progress"
 """Table with the position of each table, while the export is under way."""
 STORAGE = "v1.0.0"
-"""Oldest DuckDB that opens a database."""
+"""Oldest DuckDB that opens a database; files of the newest format are refused by those in other programs."""
 _DISK_FULL = (duckdb.IOException, duckdb.OutOfMemoryException, duckdb.TransactionException)
 _COMPLETE = -1
 """Position of a table that has all its rows."""
@@ -181,7 +181,6 @@ class DuckDatabase:
     """Columns that have an index, by table: DuckDB needs none."""
 
     def __init__(self, file: Path, memory_bytes_max: int) -> None:
-        # Its own newer formats cannot be opened by the DuckDB in other programs.
         settings: dict[str, int | str] = {"threads": 2, "storage_compatibility_version": STORAGE}
         self._database = open_database(memory_bytes_max, file.with_name("spilled"), str(file), **settings)
 
@@ -263,12 +262,11 @@ Database = DuckDatabase | SqliteDatabase
 
 
 def _plain_schema(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([pa.field(field.name, _without_zone(plain(field.type))) for field in schema])
-
-
-def _without_zone(kind: pa.DataType) -> pa.DataType:
-    """Return a type of time without its zone, UTC: DuckDB shows others in the zone of the reader, Python needs pytz."""
-    return pa.timestamp(kind.unit) if pa.types.is_timestamp(kind) else kind
+    """Return a schema with times without zone, UTC: DuckDB shows others in the reader's zone, Python needs pytz."""
+    kinds = {field.name: plain(field.type) for field in schema}
+    return pa.schema(
+        {name: pa.timestamp(one.unit) if pa.types.is_timestamp(one) else one for name, one in kinds.items()}
+    )
 
 
 def _sqlite_type(kind: pa.DataType) -> str:

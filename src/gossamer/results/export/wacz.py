@@ -107,7 +107,8 @@ def export_wacz(
                     work.save(step)
             package = _package(step.members, work.inputs, name, step.main)
             archive.add_bytes("datapackage.json", package)
-            archive.add_bytes("datapackage-digest.json", _digest_file(package))
+            digest = {"path": "datapackage.json", "hash": f"sha256:{hashlib.sha256(package).hexdigest()}"}
+            archive.add_bytes("datapackage-digest.json", msgspec.json.format(_JSON.encode(digest), indent=2))
             archive.close()
         finally:
             archive.leave()
@@ -351,8 +352,3 @@ def _package(members: list[ZipMember], inputs: ExportInputs, name: str, main: Ma
     if main.url:
         package |= {"mainPageUrl": main.url, "mainPageDate": main.at}
     return msgspec.json.format(_JSON.encode(package), indent=2)
-
-
-def _digest_file(package: bytes) -> bytes:
-    digest = "sha256:" + hashlib.sha256(package).hexdigest()
-    return msgspec.json.format(_JSON.encode({"path": "datapackage.json", "hash": digest}), indent=2)

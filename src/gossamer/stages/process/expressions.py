@@ -111,7 +111,9 @@ def jsonpath_of(query: str) -> Callable[[object], Iterator[object]]:
     try:
         found = environment.compile(query)
     except (jsonpath.JSONPathError, RecursionError) as error:
-        reason = _first_line(error) or "it nests too deeply" if query.startswith("$") else "it does not begin with $"
+        reason = "it does not begin with $"
+        if query.startswith("$"):
+            reason = str(error).split("\n", 1)[0] or "it nests too deeply"
         meant = query if query.startswith("$") else f"${query}" if query.startswith((".", "[")) else f"$.{query}"
         for foreign, ours in _FOREIGN:
             meant = foreign.sub(ours, meant)
@@ -124,16 +126,9 @@ def jsonpath_of(query: str) -> Callable[[object], Iterator[object]]:
         try:
             yield from (one.value for one in found.finditer(data))  # type: ignore[arg-type]
         except jsonpath.JSONPathError as error:
-            raise SelectError(_first_line(error)) from None
+            raise SelectError(str(error).split("\n", 1)[0]) from None
 
     return values
-
-
-def _first_line(error: Exception) -> str:
-    try:
-        return str(error).split("\n", 1)[0]
-    except ValueError:  # Of a library that looks for the place behind the end.
-        return "unexpected end of query"
 
 
 @lru_cache(COMPILED_MAX)
