@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
@@ -123,6 +124,70 @@ def long_sessions(path: str) -> tuple[list[object], list[str]]:
         *paths,
         *(f"{one[:-1]}{number}" for one in paths[:2] for number in (8, 9)),
     ]
+
+
+WITH_SESSIONS = {
+    "in the path": "{page};jsessionid={id}",
+    "in a segment": "/{id}{page}",
+    "of ASP.NET": "/(S({id}{id})){page}",
+    "in the query": "{page}?sid={id}",
+    "before the page": "/show?PHPSESSID={id}&p={page}",
+    "two numbers": "{page}?CFID={number}&CFTOKEN={number}",
+    "a time": "{page}?_={number}",
+    "a fraction": "{page}?rand=0.{number}",
+    "for statistics": "{page}?_ga=2.{number}.{number}-{number}",
+}
+
+
+def in_session(form: str, pages: int = 150) -> Site:
+    """A site whose links have a new session each."""
+
+    def show(path: str) -> tuple[list[object], list[str]]:
+        page = int((re.search(r"/p([0-9]+)", path) or [0, 0])[1])
+        dice = random.Random(path)
+        linked = [(page * 3 + 1) % pages, (page * 3 + 2) % pages, (page * 3 + 3) % pages, (page + 1) % pages, 0]
+        ids = [
+            form.format(page=f"/p{n}", id=f"{dice.getrandbits(48):012x}a1", number=dice.getrandbits(48)) for n in linked
+        ]
+        return own(f"page {page}"), ids
+
+    return show
+
+
+@pytest.mark.promise("What is fetched", "Pages with a session in their address are fetched once, and all of them.")
+@pytest.mark.parametrize("form", WITH_SESSIONS)
+def test_a_site_with_sessions_in_its_addresses_is_fetched_once(form: str) -> None:
+    crawl = Crawl(in_session(WITH_SESSIONS[form])).run("/")
+    assert len({int((re.search(r"/p([0-9]+)", path) or [0, 0])[1]) for path in crawl.fetched}) == 150
+    assert len(crawl.fetched) <= 300
+    assert len(crawl.sprung) == 1
+
+
+def views(path: str) -> tuple[list[object], list[str]]:
+    """Pictures whose ids look like sessions, each in four sizes, with hardly a word, and the next ones."""
+    number = int(path[3:11], 16) - 0xA000_0000
+    size = path.rpartition("/")[2]
+    near = [f"/i/{0xA000_0000 + (number + step) % 400:08x}/{size}" for step in (1, 7, 30)]
+    return frame(number), [
+        *near,
+        *(f"{path.rpartition('/')[0]}/{one}" for one in ("small", "middle", "large", "whole")),
+    ]
+
+
+def albums(path: str) -> tuple[list[object], list[str]]:
+    """Pages of albums by id: equal numbers, and each its own words."""
+    album, page = path.removeprefix("/album/").split("/")
+    number = int(album, 16) - 0xA000_0000
+    more = [f"/album/{0xA000_0000 + (number + step) % 60:08x}/1" for step in (1, 7)]
+    return own(path), [*more, *(f"/album/{album}/{n}" for n in range(1, 9) if n != int(page))]
+
+
+def test_ids_that_name_pages_are_no_sessions() -> None:
+    crawl = Crawl(albums).run("/album/a0000000/1", pages_max=4_000)
+    assert not crawl.sprung
+    assert len(set(crawl.fetched)) == 480
+    crawl = Crawl(views).run("/i/a0000000/small", pages_max=4_000)
+    assert not any(trap.shapes for trap in crawl.sprung), "they are cut off for their lack of words alone"
 
 
 def deeper(path: str) -> tuple[list[object], list[str]]:

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from gossamer.model.pages import Original
+from gossamer.model.pages import Original, Rendered
 from gossamer.model.visits import LargeBody, Reply, content_type
 from gossamer.stages.archive.options import ArchiveOptions
 from gossamer.stages.archive.unpack import Packing
@@ -107,6 +107,8 @@ class Capture(msgspec.Struct, frozen=True, tag=True):
     wire_bytes: int = 0
     """Bytes of the transfer, from a metadata record (Heritrix, Gossamer); 0 without one."""
     authenticated: bool = False
+    rendered: Rendered | None = None
+    """The page as scripts changed it, from a conversion record."""
 
     @property
     def body_bytes(self) -> int:

@@ -16,7 +16,7 @@ from gossamer.engine.ring import Retries
 from gossamer.engine.stages import Stages
 from gossamer.model.errors import is_fatal
 from gossamer.model.links import NOT_SEED, SEED, SEED_ARGUMENT, Link, Prerequisite, RevisitPlan, Visit
-from gossamer.model.pages import Archived, Findings, Original, PageRow, Visited
+from gossamer.model.pages import RENDERED, Archived, Findings, Original, PageRow, Rendered, Visited
 from gossamer.model.visits import Content, Reply, lower_names
 from gossamer.ports import Conclusion, ContentSeen, ExaminedPage, PrerequisiteArchive, VisitMiddleware
 from gossamer.results.imports.capture import LINK_TYPE, Capture, Refused
@@ -292,6 +292,8 @@ class Captures:
             examined = await self._examine(visit, reply, examined)
             if examined.died:
                 self._refuse(Refused(capture.place.source, source, capture.place.offset, DEADLY))
+            elif capture.rendered is not None:
+                examined = self._look_again(url, reply, examined, capture.rendered)
             examined.findings.title = examined.findings.title or shown.title
             complete(examined, reply.media_type, shown.text)
             links = self._outcomes.document(lease, reply, examined, now)
@@ -326,6 +328,16 @@ class Captures:
             examined.errors += seen.errors
             examined.ran += seen.ran
         return examined
+
+    def _look_again(self, url: Url, reply: Reply, examined: Examined, rendered: Rendered) -> Examined:
+        """Return what a page says that a browser rendered."""
+        # Other archives need none of it.
+        from gossamer.features.render.rendering import BOM, add_sent  # noqa: PLC0415
+
+        content = Content(BOM + rendered.html)
+        seen = self._stages.examiner.look_again(reply, content, url.fingerprint, url.text)
+        add_sent(seen.findings, examined.findings)
+        return replace(seen, sent=examined.content, rendering=RENDERED, rendered=rendered)
 
     def _read_robots(self, url: Url, reply: Reply) -> None:
         """Take a robots.txt as if it had been requested then."""

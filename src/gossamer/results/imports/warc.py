@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer.model.links import EMBED, LINK_TYPES, OUTLINK
-from gossamer.model.pages import Original
+from gossamer.model.pages import Original, Rendered
 from gossamer.model.visits import http_date
 from gossamer.results.imports.capture import LINK_TYPE, Capture, CapturePlace, Item, Refused, Room, Skipped, Source
 from gossamer.results.imports.content import address_of, begins_reply, date_of, keep, take_head
@@ -20,6 +20,7 @@ from gossamer.stages.archive.unpack import BrokenMemberError, Unpacked
 SCHEMES = frozenset(("http", "https", "ftp", "ftps", "gopher", "gemini", "file"))
 """Of addresses of pages. Others are `dns:`, `urn:`, `metadata:`, `whois:`, `screenshot:` …"""
 GROUP_MAX = 64
+RENDERED_BYTES_MAX = 16 << 20
 _HTTP = frozenset(("response", "revisit"))
 _BESIDE = frozenset(("request", "metadata"))
 _HOPS_MAX = 1_000
@@ -79,6 +80,9 @@ class _ContentReader:
         self.is_regular = kind not in _HTTP or fields.get("content-type", "").lower().startswith("application/http")
         if kind in _BESIDE:
             return record.block.take_all(HEAD_BYTES_MAX)
+        if is_rendered(fields):
+            document = record.block.take_all(RENDERED_BYTES_MAX)
+            return document if len(document) < RENDERED_BYTES_MAX else b""
         url = url_of(fields)
         if self._room.counts and kind == "resource" and url.startswith(PREFIXES):
             return record.block.take_all(HEAD_BYTES_MAX)
@@ -151,7 +155,7 @@ class _Grouping:
         """Take a record; yield the items of the last group if it belongs to another."""
         record_id = fields.get("warc-record-id", "").strip("<> ")
         url = url_of(fields)
-        to = fields.get("warc-concurrent-to", "").strip("<> ")
+        to = fields.get("warc-concurrent-to", fields.get("warc-refers-to", "")).strip("<> ")
         belongs = to in self._ids if to and self._ids else url == self._url
         kind = kind_of(fields)
         is_next = self._at >= 0 if isinstance(content, dict) else kind == "request" and "method" in self._beside
@@ -175,6 +179,9 @@ class _Grouping:
                     **content,
                 )
             )
+            return
+        if is_rendered(fields) and content and self._at >= 0 and "rendered" not in self._beside:
+            self._beside["rendered"] = Rendered(content, fields.get("warc-page-id", ""))
             return
         if kind in _BESIDE:
             self._beside |= _request(content) if kind == "request" else _metadata(content)
@@ -205,6 +212,11 @@ def url_of(fields: dict[str, str]) -> str:
 def kind_of(fields: dict[str, str]) -> str:
     """Return the type of a record."""
     return fields.get("warc-type", "").lower()
+
+
+def is_rendered(fields: dict[str, str]) -> bool:
+    """Return whether a record is the document that scripts made of a page: WET files have texts instead."""
+    return kind_of(fields) == "conversion" and fields.get("content-type", "").startswith("text/html")
 
 
 def scheme_of(url: str) -> str:

@@ -7,13 +7,14 @@ from __future__ import annotations
 import re
 from array import array
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import msgspec
 
 from gossamer.model.decodable import decodable
 from gossamer.model.pages import Sketch
+from gossamer.url.url import fingerprint
 
 SEGMENT_CHARACTERS_MAX = 48
 """Longer segments are cut, so that a template fits on a screen."""
@@ -44,6 +45,20 @@ _NUMBER = re.compile(r"[0-9]+")
 _PARTICULAR = re.compile(r"[0-9;(]").search
 """A segment without any of these contains no number, no id (except a UUID of letters only) and no session."""
 _SESSION = re.compile(r"(?i)(;(?=[a-z]*?(?:sess|sid))[a-z_]++=)[^/;]*|\([SAF]\([^()]*+\)\)")
+
+
+# Counters, times and fractions of a cache buster or a session.
+_STAMP = re.compile(r"(?<==)[0-9][0-9.-]{5,}+(?![^&])")
+
+
+def shape_of(text: str) -> str:
+    """Return an address with `{id}` in place of all that may be a session: addresses that differ in it alone may be
+    the same page.
+    """
+    path, mark, query = text.partition("?")
+    if ";" in path or "(" in path:
+        path = _SESSION.sub(r"\1{id}", path)
+    return _ID.sub("{id}", path) + mark + _STAMP.sub("{id}", _ID.sub("{id}", query))
 
 
 @lru_cache(maxsize=ADDRESSES_MAX)
@@ -146,6 +161,13 @@ CALM_BELOW = 0.75 / MEMORY_PAGES
 MAZE_MEMORY_PAGES = 64
 """Pages, or new addresses, over which shares of links are averaged."""
 DIFFERENT_MAX = 32
+SHAPES_MIN = 4
+SHAPES_MAX = 4_096
+"""Different shapes of addresses (`shape_of`), and different pages: with fewer, ids name the pages, and no sessions."""
+SHAPE_HASHES = 8
+SESSION_PAGES_MIN = 24
+SESSION_OTHERS_MAX = 0.1
+"""Pages that are the same as the first one of their shape before ids count as sessions, and share of others."""
 ANCESTORS_MAX = 32
 """Templates whose descendants are counted for each template."""
 COMMON_MAX = 32
@@ -215,9 +237,9 @@ class TemplateNode:
     """A watched template of a host. 4 KB when its sample is full."""
 
     __slots__ = (
-        "_ancestors", "_due", "_due_near", "_found", "_name", "_often", "_together",
+        "_ancestors", "_due", "_due_near", "_found", "_name", "_often", "_other", "_same", "_together",
         "branching", "different", "doubted", "fresh_links", "judged", "known", "named_within", "near", "pages",
-        "stale", "through",
+        "shapes", "stale", "through",
     )  # fmt: skip
 
     def __init__(self, pages: int = 0) -> None:
@@ -248,8 +270,18 @@ class TemplateNode:
         self.known = array("Q")
         self.different: deque[int] = deque(maxlen=DIFFERENT_MAX)
         """The last pages with something new while it was suspected, by fingerprints of their addresses. Not stored."""
+        self.shapes: dict[int, tuple[int, ...]] = {}
+        """By the shape of addresses that may have a session: the smallest hashes of its first page. Not stored."""
+        self._same = self._other = 0
         self._due = self._due_near = self._found = 0.0
         self._together = 0
+
+    @property
+    def has_sessions(self) -> bool:
+        """Whether pages of one shape are the same, and those of different shapes differ."""
+        if self._same < SESSION_PAGES_MIN or self._other > self._same * SESSION_OTHERS_MAX:
+            return False
+        return len(set(self.shapes.values())) >= max(SHAPES_MIN, len(self.shapes) / 2)
 
     @property
     def is_suspected(self) -> bool:
@@ -269,6 +301,23 @@ class TemplateNode:
             if suspicion.since > GROWTH_PAGES:
                 suspicion.since //= 2
                 suspicion.grown //= 2
+
+    def note_shape(self, address: str, sketch: Callable[[], Sketch] | None) -> None:
+        """Compare a page whose address may have a session with the first one of its shape; `sketch` is None for an
+        exact copy of another page.
+        """
+        shape = shape_of(address)
+        if shape == address or (self._other > SESSION_PAGES_MIN and self._other > self._same):
+            return
+        lowest = tuple(sketch().lowest[:SHAPE_HASHES]) if sketch is not None else ()
+        first = self.shapes.get(fingerprint(shape))
+        if first is None:
+            if len(self.shapes) < SHAPES_MAX:
+                self.shapes[fingerprint(shape)] = lowest
+            return
+        is_same = 2 * len({*first}.intersection(lowest)) >= len(first) if first and lowest else sketch is None
+        self._same += is_same
+        self._other += not is_same
 
     def note_name(self, *, within: bool) -> None:
         """Note whether a page of a suspected template was the first to name a page of this one."""
@@ -313,14 +362,14 @@ class TemplateNode:
         largest = sorted(shares, key=shares.__getitem__, reverse=True)[:ANCESTORS_MAX]
         self._ancestors = {name: shares[name] for name in largest}
 
-    def _is_common(self, fingerprint: int) -> bool:
+    def _is_common(self, address: int) -> bool:
         """Count a link to a known address; return whether many pages link to it, as they do in a menu."""
         often = self._often
-        if fingerprint in often or len(often) < COMMON_MAX:
-            often[fingerprint] = often.get(fingerprint, 0) + 1
+        if address in often or len(often) < COMMON_MAX:
+            often[address] = often.get(address, 0) + 1
         else:
             self._often = {one: weight - 1 for one, weight in often.items() if weight > 1}
-        return often.get(fingerprint, 0) > COMMON_LINKS
+        return often.get(address, 0) > COMMON_LINKS
 
     def judge(self, sketch: Sketch) -> bool:
         """Take a page into account; return whether it seems worth its visit. About 40 µs for a page with new words, 20

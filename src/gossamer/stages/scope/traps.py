@@ -22,7 +22,15 @@ from gossamer.ports import NEW
 from gossamer.stages.scope.farms import ANY, Farm, Farms, pack, unpack
 from gossamer.stages.scope.mirrors import Fetched
 from gossamer.stages.scope.options import ScopeOptions
-from gossamer.stages.scope.templates import WATCHED_PAGES, TemplateNode, literal_start, templates_of, width_of, years_of
+from gossamer.stages.scope.templates import (
+    WATCHED_PAGES,
+    TemplateNode,
+    literal_start,
+    shape_of,
+    templates_of,
+    width_of,
+    years_of,
+)
 from gossamer.stages.scope.wards import Ward
 from gossamer.url.url import Url, fingerprint
 
@@ -101,6 +109,8 @@ class Trap(msgspec.Struct):
     """The same with the last spared pages: each `SPARED_TOGETHER` pages the sample begins again, since it shows less of
     a page the more it is of.
     """
+    shapes: set[int] = msgspec.field(default_factory=set)
+    """If its addresses have sessions: the shapes of those that were fetched. A new shape is fetched."""
     different: set[int] = msgspec.field(default_factory=set)
     """Pages in it that differ from the others, by the fingerprints of their addresses: what they link to may too."""
 
@@ -120,6 +130,8 @@ class Trap(msgspec.Struct):
         """
         if self.credit <= 0:
             return False
+        if self.shapes and (shape := shape_of(one.url.text)) != one.url.text:
+            return fingerprint(shape) not in self.shapes
         if one.link_type in _NAMED_FROM_OUTSIDE:
             return True
         if not one.referrer:
@@ -138,6 +150,8 @@ class Trap(msgspec.Struct):
             self.known_lately = node.known.tobytes()
         if differs is not False and len(self.different) < DIFFERENT_MAX:
             self.different.add(fingerprint(address))
+        if self.shapes:
+            self.shapes.add(fingerprint(shape_of(address)))
         self.pages_spared += 1
         self.credit = min(CREDIT_PAGES, self.credit + 1) if differs else self.credit - 1
         if self.pages_spared >= SPARED_PAGES_MAX:
@@ -297,6 +311,7 @@ class Traps:
             if node is not None:
                 # A page that counts for a narrow template is no evidence against a wider one.
                 by = ward.first_watched(referrer) if ward.is_suspected and _host_of(referrer) == asked.host else None
+                node.note_shape(asked.text, sketch)
                 node.note_name(within=by is not None and by.is_suspected)
                 self._judge(url, ward, name, node, sketch, year)
                 if ward.dirty:
@@ -446,9 +461,10 @@ class Traps:
             trap = Trap(url.host, WHOLE_HOST, found[0], node.pages, f"it has more than {TRAPS_OF_HOST_MAX} traps")
         else:
             trap.credit = CREDIT_PAGES
-            if node.stale.score >= SCORE_MIN or node.near.score >= SCORE_MIN:
+            if node.has_sessions or node.stale.score >= SCORE_MIN or node.near.score >= SCORE_MIN:
                 trap.known = node.known.tobytes()
                 trap.different.update(node.different)
+                trap.shapes = set(node.shapes) if node.has_sessions else set()
         traps.append(trap)
         self._changed[trap.host, trap.template] = (url.partition, trap)
         del ward.nodes[name]
@@ -480,6 +496,8 @@ class Traps:
         perhaps only a narrower one within it is a trap. So does one that grows by at most one address per page:
         calendars, galleries and lists do too, and some of them end.
         """
+        if node.has_sessions:
+            return 1.0, "its addresses differ in what is a session or a time: pages with the same rest are the same"
         size = node.pages + node.through
         if not (node.is_suspected or size >= self._maze_pages_max):
             return None
