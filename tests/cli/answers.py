@@ -38,6 +38,9 @@ MORE = {
     "semicolon.toml": b"[limits]\nmax_pages = 3;\n",
     "json.toml": b'{"limits": {"max_pages": 3}}\n',
     "marked.toml": b"\xef\xbb\xbf[limits]\nmax_page = 3\n",
+    "zero.toml": b"[limits]\nmax_pages = 03\n",
+    "decimal.toml": b"[politeness]\ndelay_s_min = 1,5\n",
+    "dash.toml": "[limits]\nmax_pages = 3 \u2014 few\n".encode(),
     "attr.toml": b'[extract.page.fields]\nlink = "a::attr(href)"\n',
 }
 LOCAL = ["crawl", SEED, "--allow-private"]
@@ -599,6 +602,48 @@ ANSWERS = [
             "500ms, 90s or 1h30m; leave it out for no limit"
         ),
     ),
+    ([*LOCAL, "--max-pages", "\u22123"], '--max-pages "\\u22123": expected a whole number; leave it out for no limit'),
+    ([*LOCAL, "--max-pages", "\u201c3\u201d"], '--max-pages "\\u201c3\\u201d": expected a whole number; write 3'),
+    (
+        [*LOCAL, "--delay", "1,5"],
+        (
+            '--delay "1,5": expected a number of seconds, or a time with its unit, such as 500ms, 90s or 1h30m; '
+            "write 1.5"
+        ),
+    ),
+    (
+        [*LOCAL, "--set", "scope.languages=en, de"],
+        '--set: scope.languages is "en, de", expected a list, such as ["a", "b"]; write ["en", "de"]',
+    ),
+    (
+        ["config", "check", "zero.toml"],
+        (
+            "zero.toml is not TOML: expected newline or end of document after a statement (at line 2, column 14); "
+            "write max_pages = 3"
+        ),
+    ),
+    (
+        ["config", "check", "decimal.toml"],
+        (
+            "decimal.toml is not TOML: expected newline or end of document after a statement (at line 2, column 16); "
+            "write delay_s_min = 1.5"
+        ),
+    ),
+    (
+        ["config", "check", "dash.toml"],
+        (
+            "dash.toml is not TOML: expected newline or end of document after a statement (at line 2, column 15); "
+            "a comment begins with #"
+        ),
+    ),
+    (
+        ["crawl", "--seeds", "https://example.org/urls.txt"],
+        (
+            "cannot read seeds from HERE/https:/example.org/urls.txt: No such file or directory; save what is at the "
+            "address, and name that file"
+        ),
+    ),
+    (["serve", "crawled", "-p", "80"], "no option -p for gossamer serve; use --port; gossamer serve --help lists them"),
     ([*LOCAL, "--max-pages", "0"], "--max-pages 0: expected 1 or more; leave it out for no limit"),
     (
         [*LOCAL, "--max-bytes", "unlimited"],

@@ -373,6 +373,7 @@ _ESCAPES = re.compile(r'\s*([\w.-]+)\s*=\s*+(\[\s*+)?"([^"\'\\]*+\\[^"\']*)"')
 """Matches a line with a backslash between quotation marks that read escapes, as in a path of Windows."""
 _OTHERS = {r"\s*/[/*]": "a comment begins with #", r"[^#]*,\s*\}": "leave out the comma before }"}
 """Beginnings of lines that have habits of other formats, each with what to do."""
+_NUMBER = re.compile(r"0*(\d+(?:\.\d+)?)").fullmatch
 _NOTHING = frozenset(("null", "none", "nil", "undefined", "~"))
 _TYPOGRAPHIC = "\u00ab\u00bb\u2018\u2019\u201a\u201c\u201d\u201e"
 """Quotation marks of word processors."""
@@ -392,6 +393,10 @@ def _quote(text: str, error: ValueError) -> str:
     if (found := _UNQUOTED.match(line)) is None:
         return "; close the quotation mark" if "illegal character" in str(error).lower() else ""
     key, bracket, value = found.groups()
+    if re.match(r"[\d.]+\s+[^\w\s]", value):
+        return "; a comment begins with #"
+    if decimals := re.fullmatch(r",(\d\d?)\s*", line[found.end() :]):
+        value += f".{decimals[1]}"
     value = value.strip().rstrip(";").strip(_TYPOGRAPHIC)
     if value.lower() in _NOTHING:
         return f"; leave {key} out for its default"
@@ -401,7 +406,8 @@ def _quote(text: str, error: ValueError) -> str:
         written = '"…"'
     else:
         digits = value.replace(",", "")
-        written = digits if digits.isdecimal() else to_toml(value)
+        number = _NUMBER(digits)
+        written = number[1] if number else to_toml(value)
     return f"; write {key} = " + (f"[{written}]" if "[" in bracket else written)
 
 

@@ -146,7 +146,9 @@ def lines_of(path: Path, holding: str = "", bytes_max: int | None = None) -> Ite
     except (OSError, EOFError, zlib.error) as error:
         what = f"{holding} from {path}" if holding else str(path)
         said = getattr(error, "strerror", "") or error  # What gzip says has no number.
-        raise ConfigError(f"cannot read {what}: {said}; name a file that you can read") from error
+        is_web = "http:/" in str(path) or "https:/" in str(path)
+        advice = "save what is at the address, and name that file" if is_web else "name a file that you can read"
+        raise ConfigError(f"cannot read {what}: {said}; {advice}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8") from error
 

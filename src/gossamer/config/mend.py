@@ -14,6 +14,12 @@ from gossamer.stages.process.options import FieldRule
 SHOWN_CHARACTERS_MAX = 60
 TRUTHS = {"true": "true", "yes": "true", "on": "true", "false": "false", "no": "false", "off": "false"}
 """Words that people write for the two values of a switch, in lower case, and TOML's value for each."""
+_PLAIN = str.maketrans("\u2212\u2013\u2014", "---", "\u201c\u201d\u201e\u00ab\u00bb\u2018\u2019")
+"""Dashes of word processors, and quotation marks, which are left out."""
+_DECIMAL_COMMA = re.compile(r"\d+,\d\d?[A-Za-z]*").fullmatch
+_WORDS = re.compile(r"[\w.-]+(?:,\s*[\w.-]+)+").fullmatch
+_SEPARATOR = re.compile(r",\s*")
+_BETWEEN = '", "'
 _UNLIMITED = re.compile(r"-?\d+|-?inf\w*|all|any|max|none|no|null|never|off|forever|infinit[ey]|unlimited|∞").fullmatch
 """Matches what other programs take for no limit, where it is no number that a limit can have."""
 
@@ -33,14 +39,20 @@ def _line(mistake: Mistake, origins: Mapping[str, str]) -> str:
     is_option = place.startswith("--") and place != "--set"
     given = _show(REDACTED if key_of(".".join(path[:2])).secret else mistake.given)
     if isinstance(mistake.given, str) and message.startswith("expected a list") and REDACTED not in given:
-        message += f"; write [{given}]"
+        message += f"; write [{_SEPARATOR.sub(_BETWEEN, given) if _WORDS(mistake.given) else given}]"
     if message == "expected true or false" and (truth := TRUTHS.get(str(mistake.given).lower())):
         message += f"; write {truth}"
-    word = str(mistake.given).strip().lower().removesuffix(".0")
+    plain = str(mistake.given).translate(_PLAIN).strip()
+    is_pasted = isinstance(mistake.given, str) and plain != mistake.given
+    word = "" if is_pasted and plain.isdecimal() else plain.lower().removesuffix(".0")
     if (path[0] == "limits" or path[:2] == ("scope", "depth_max")) and len(path) > 1 and _UNLIMITED(word):
         message += "; leave it out for no limit"
     elif meant := synonyms().values.get(".".join(path), {}).get(word.replace("_", "-").replace(" ", "-")):
         message = message.partition("; did you mean")[0] + f"; {meant}"
+    elif message.startswith("expected a ") and _DECIMAL_COMMA(plain):
+        message += f"; write {plain.replace(',', '.')}"
+    elif message.startswith("expected a ") and is_pasted:
+        message += f"; write {plain}"
     if not message.startswith("expected "):  # A package's own sentence, which names the value.
         return where + message if is_option else f"{where}{'.'.join(path)}: {message}"
     return f"{place} {given}: {message}" if is_option else f"{where}{'.'.join(path)} is {given}, {message}"
