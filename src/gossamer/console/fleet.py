@@ -286,7 +286,7 @@ class Fleet:
         finally:
             entry.is_leaving = False
         self._entries.pop(name, None)
-        self._group.create_task(asyncio.to_thread(self.folder.sweep, name))
+        self._group.create_task(asyncio.to_thread(self.folder.sweep))
         self.note(f"{name} is deleted")
         return await self.summaries()
 

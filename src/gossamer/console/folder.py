@@ -4,7 +4,6 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping
-from glob import escape
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -124,8 +123,8 @@ class Folder:
             draft.unlink()
 
     def delete(self, name: str) -> None:
-        """Take a crawl that does not run off the list: its directory, or the link to it, and the files about it. Their
-        removal is `sweep`'s. Raises ConflictError: it runs, a program reads it, or the system refuses.
+        """Take a crawl off the list: its directory, or the link to it, and the files about it, which `sweep` removes.
+        Raises ConflictError: it runs, a program reads it, or the system refuses.
         """
         directory = self.directory(name)
         try:
@@ -135,16 +134,16 @@ class Folder:
                 with DirectoryLock(directory / LOCK, reading=True) as lock:
                     if not lock.acquire(READING_S_MAX) or DirectoryLock.is_held(directory / MAINTENANCE):
                         raise ConflictError(f"a program works on {name!r}; stop it, or try again when it is done")
-                    self.sweep(name)
+                    self.sweep()
                     directory.rename(self.own / f"{name}{DELETED}")
             for ending in (".toml", ".json", ".err"):  # Names of runs begin with that of their crawl, and a dot.
                 (self.own / f"{name}{ending}").unlink(missing_ok=True)
         except OSError as error:
             raise ConflictError(f"cannot delete {directory}: {error.strerror}") from error
 
-    def sweep(self, name: str = "*") -> None:
-        """Remove the files of a deleted crawl, or of all: also of those that an earlier server did not finish."""
-        for deleted in self.own.glob(f"{name if name == '*' else escape(name)}{DELETED}"):
+    def sweep(self) -> None:
+        """Remove the files of deleted crawls: also of those that an earlier server did not finish."""
+        for deleted in self.own.glob(f"*{DELETED}"):
             if deleted.is_symlink():
                 deleted.unlink()
             else:

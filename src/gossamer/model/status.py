@@ -113,15 +113,6 @@ class MachineState(msgspec.Struct, kw_only=True):
     heard_s: Annotated[float, _meta(says="Age of the oldest figures in seconds, while a shard is silent.")] = 0.0
 
 
-class FailingProxy(msgspec.Struct, frozen=True, kw_only=True):
-    """A proxy of a pool that is left out for a while."""
-
-    proxy: Annotated[str, _meta(says="Its label and its address.")]
-    since: Annotated[float, _meta(says="Unix time of the first failure in a row.")]
-    until: Annotated[float, _meta(says="Unix time at which it is tried again.")]
-    reason: str
-
-
 class SandboxState(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the kernel bounds what the process that reads pages can open."""
 
@@ -208,7 +199,7 @@ class Status(msgspec.Struct, kw_only=True):
     concurrency_says: Annotated[str | UnsetType, _meta(says="With crawl.concurrency = auto: of how many, why.")] = UNSET
     proxy_answers: Annotated[dict[str, int], _meta("total", "Through each proxy of a pool, by label and address.")] = {}
     proxy_failures: Annotated[dict[str, int], _meta("total", "Of proxies of a pool, by label and address.")] = {}
-    proxies_failing: Annotated[list[FailingProxy], _meta("total", "Those that are left out now.")] = []
+    proxies_failing: Annotated[list[dict[str, Any]], _meta("total", "Left out now: proxy, since, until, reason.")] = []
     closings: Annotated[list[Closing], _meta("total")] = []
     uploads: Annotated[dict[str, Any] | None, _meta("total", "To an object store.")] = None
     eta_s: float | None = None
