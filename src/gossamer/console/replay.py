@@ -81,7 +81,8 @@ def replay_app(directory_of: DirectoryOf, service: Service, console_port: int, p
         if place is None:
             return _message_page(NOT_ARCHIVED, 404, headers, request.url.query)
         if not place.is_within:  # Frames of a sandboxed page have a parent without an origin, which no policy can name.
-            headers["Content-Security-Policy"] += f"; frame-ancestors http://{host[1]}:{console_port} {public_url}"
+            places = f"http://{host[1]}:{console_port} {public_url}".strip()  # No header ends with a space.
+            headers["Content-Security-Policy"] += f"; frame-ancestors {places}"
         # Browsers name HTML first where they load a page or a frame, and not for what a page shows.
         is_part = "text/html" not in request.headers.get("accept", "text/html")
         question = ReadReplay(place, service.replay.secret, is_part)
