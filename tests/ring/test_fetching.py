@@ -148,3 +148,12 @@ def test_the_prompt_obeys_lines_until_quit(server: HostileServer, capsys: pytest
         raise EOFError
 
     assert prompt(fetch_page(server.root, config), config, ends) == 0
+
+
+def test_a_robots_txt_that_cannot_be_fetched_is_named() -> None:
+    with HostileServer({"/robots.txt": Answer(lambda: (b"",), status=503)}) as server:
+        status, _, err = commands.run("fetch", server.root, *OPTIONS, "--set", "limits.max_time_s=3")
+    assert status == 2
+    assert f"could not fetch {server.root}robots.txt (" in err
+    assert "HTTP 503" in err
+    assert server.counts["/"] == 0

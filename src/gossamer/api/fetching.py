@@ -93,6 +93,7 @@ class _OnePage(Crawler):
         self.pages: list[CrawledPage] = []
         self.links: list[Judged] = []
         self._proxy_error = ""
+        self._waits_for = ""
         self.on_note(self._check_proxy)
 
     async def run(self) -> End:
@@ -113,6 +114,7 @@ class _OnePage(Crawler):
         """Take the pages, while robots.txt and filters are at hand. Files are not finished: they are thrown away."""
         assert self._delivery is not None
         self._delivery.end()
+        self._waits_for = next((one.reason for one in shard.ring.frontier.next_hosts(1)), "")
         chain = shard.ring.scope.chain_of(scope_options(self._judges))
         while (visited := await self._delivery.next()) is not None:
             page = CrawledPage(visited, partial(text_of, config=self.config))
@@ -151,12 +153,7 @@ class _OnePage(Crawler):
 
     def why(self) -> str:
         """Return why no page was fetched."""
-        if self._proxy_error:
-            return self._proxy_error
-        awaited = self.status().get("awaited")
-        hosts = awaited if isinstance(awaited, list) else []
-        reasons = [str(one["reason"]) for one in hosts if isinstance(one, dict)]
-        return reasons[0] if reasons else f"no answer within {self.config.limits.max_time_s:g} s"
+        return self._proxy_error or self._waits_for or f"no answer within {self.config.limits.max_time_s:g} s"
 
 
 def items_of(page: CrawledPage, config: Config) -> Iterator[tuple[str, list[dict[str, object]], list[ModuleError]]]:

@@ -14,6 +14,7 @@ import zstandard
 from fastwarc.warc import ArchiveIterator
 from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 
+from gossamer.model.pages import Rendered
 from gossamer.results.export.bodies import record_of
 from gossamer.results.imports.capture import Capture, Item, Refused, Room, Skipped
 from gossamer.results.imports.reading import captures_of
@@ -411,6 +412,16 @@ def test_other_records_are_skipped(tmp_path: Path) -> None:
     assert first.truncated == "unspecified"
     resource = capture(tmp_path, record(kind="resource", block=b"%PDF", Content_Type="application/pdf"))
     assert (resource.status, resource.body, resource.reply().media_type) == (200, b"%PDF", "application/pdf")
+
+
+def test_the_document_that_scripts_made_belongs_to_its_page(tmp_path: Path) -> None:
+    shown = record(kind="conversion", block=b"<p>shown", Content_Type="text/html; charset=utf-8", WARC_Page_ID="7")
+    text = record(kind="conversion", block=b"text", Content_Type="text/plain")
+    items = items_of(write(tmp_path / "a.warc", record() + shown + text))
+    [found] = [item for item in items if not isinstance(item, Skipped)]
+    assert isinstance(found, Capture)
+    assert found.rendered == Rendered(b"<p>shown", "7")
+    assert [item.kind for item in items if isinstance(item, Skipped)] == ["conversion"]
 
 
 ARC = b"filedesc://a.arc 0.0.0.0 20260101000000 text/plain 21\n1 0 Crawler\n\nURL IP-\n\n"

@@ -299,9 +299,8 @@ class HttpModule:
         if is_tolerant:
             result = replace(result, fetch_s=self._clock.now() - started_at)
         result = transfers.finish(transfer, result)
-        routes = self._routes.values()
         tunnelled = transfer.is_tunnelled(request.url)
-        result = route.judge(at.authority, result, tunnelled=tunnelled, untried=request.untried, routes=routes)
+        result = route.judge(at.authority, result, tunnelled=tunnelled, untried=request.untried)
         if isinstance(result, Failure):
             others_pass = result.by_proxy and any(route.passes for route in self._routes.values())
             return msgspec.structs.replace(result, others_pass=True) if others_pass else result
@@ -321,7 +320,7 @@ class HttpModule:
     def _health(self, proxy: str) -> RouteHealth:
         found = self._routes.get(proxy)
         if found is None:
-            found = self._routes[proxy] = RouteHealth(proxy)
+            found = self._routes[proxy] = RouteHealth(proxy, self._routes.values())
         return found
 
     def _tolerant_ones(self, transfers: Transfers) -> Transfers:

@@ -347,8 +347,10 @@ class RouteHealth:
     another proxy.
     """
 
-    def __init__(self, proxy: str) -> None:
+    def __init__(self, proxy: str, routes: Iterable[RouteHealth] = ()) -> None:
+        """`routes` are all that there are."""
         self._proxy = proxy
+        self._routes = routes
         self.answered: dict[str, None] = {}
         """Recent hosts that answered."""
         self._failed: set[str] = set()
@@ -367,25 +369,18 @@ class RouteHealth:
         self._closed += bool(self._proxy)
 
     def judge(
-        self,
-        authority: str,
-        result: Reply | Failure,
-        *,
-        tunnelled: bool = True,
-        untried: bool = False,
-        routes: Iterable[RouteHealth] = (),
+        self, authority: str, result: Reply | Failure, *, tunnelled: bool = True, untried: bool = False
     ) -> Reply | Failure:
-        """Note the result of a request; return it, or the same failure blamed on the proxy. `routes` are all that
-        there are; where a request is not `tunnelled`, a reply may be the proxy's own. `untried`: the site has not been
+        """Note the result of a request; return it, or the same failure blamed on the proxy. Where a request is not
+        `tunnelled`, a reply may be the proxy's own. `untried`: the site has not been
         requested through all others, so the first failure of one that has reached no host has the next one try.
         """
         if not self._proxy:
             return result
         untried = untried and not self.answered
         if isinstance(result, Reply):
-            says_so = result.status in GATEWAY_STATUSES
-            if untried and result.status >= 500 and result.header("retry-after") is None:
-                says_so = True
+            is_error = untried and result.status >= 500 and result.header("retry-after") is None
+            says_so = is_error or result.status in GATEWAY_STATUSES
             is_silent = says_so and not tunnelled and result.file is None
         else:
             is_silent = result.error.startswith(_UNTUNNELLED) or (result.outcome == "timeout" and not result.wire_bytes)
@@ -393,7 +388,7 @@ class RouteHealth:
         if isinstance(result, Reply) and not is_silent:
             self._note_answer(authority)
         elif not self.answered:
-            is_to_blame = self._reaches_no_host(authority, routes) or (untried and (is_silent or not tunnelled))
+            is_to_blame = self._reaches_no_host(authority) or (untried and (is_silent or not tunnelled))
         elif is_silent:
             is_to_blame = self._fell_silent(authority)
         elif result.wire_bytes:
@@ -409,11 +404,11 @@ class RouteHealth:
         if len(self.answered) > ROUTE_HOSTS_MAX:
             del self.answered[next(iter(self.answered))]
 
-    def _reaches_no_host(self, authority: str, routes: Iterable[RouteHealth]) -> bool:
+    def _reaches_no_host(self, authority: str) -> bool:
         """Note a host that is not reached; return whether other routes pass while this one reached none ever."""
         if len(self._failed) < UNREACHED_HOSTS_MIN:
             self._failed.add(authority)
-        return len(self._failed) >= UNREACHED_HOSTS_MIN and any(one.passes and one.answered for one in routes)
+        return len(self._failed) >= UNREACHED_HOSTS_MIN and any(one.passes and one.answered for one in self._routes)
 
     def _fell_silent(self, authority: str) -> bool:
         """Note a host that is silent; return whether enough are silent that answered before."""
