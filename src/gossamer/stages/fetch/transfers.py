@@ -372,8 +372,8 @@ class RouteHealth:
         self, authority: str, result: Reply | Failure, *, tunnelled: bool = True, untried: bool = False
     ) -> Reply | Failure:
         """Note the result of a request; return it, or the same failure blamed on the proxy. Where a request is not
-        `tunnelled`, a reply may be the proxy's own. `untried`: the site has not been
-        requested through all others, so the first failure of one that has reached no host has the next one try.
+        `tunnelled`, a reply may be the proxy's own. `untried`: the site has not been requested through all others, so
+        the first failure of one that has reached no host has the next one try.
         """
         if not self._proxy:
             return result
@@ -388,7 +388,7 @@ class RouteHealth:
         if isinstance(result, Reply) and not is_silent:
             self._note_answer(authority)
         elif not self.answered:
-            is_to_blame = self._reaches_no_host(authority) or (untried and (is_silent or not tunnelled))
+            is_to_blame = self._reaches_no_host(authority) or untried
         elif is_silent:
             is_to_blame = self._fell_silent(authority)
         elif result.wire_bytes:
