@@ -245,7 +245,7 @@ def test_a_reader_that_has_gone_away_is_no_error(form: str) -> None:
 def test_a_log_of_a_crawl_that_waits_has_fewer_and_fewer_lines() -> None:
     out = io.StringIO()
     progress = progress_for("plain", out)
-    paused = {**STATUS, "state": "paused", "waiting_for": "room on the disk"}
+    paused = {**STATUS, "state": "paused", "waiting_for": "room on the disk", "max_time_s": 1e6}
     for elapsed_s in range(0, 5 * 17_280, 5):  # A day.
         progress.show({**paused, "elapsed_s": elapsed_s})
     lines = out.getvalue().splitlines()

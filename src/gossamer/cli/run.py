@@ -154,7 +154,7 @@ class PlainLines(Quiet):
 
     def show(self, status: StatusFields) -> None:
         line = line_of(read_status(status))
-        figures = line.partition(": ")[2]
+        figures = line_of(read_status({**status, "elapsed_s": 0.0}))
         self._repeats = self._repeats + 1 if figures == self._figures else 0
         self._figures = figures
         if self._repeats.bit_count() < 2:  # 1, 2, 4, 8 … intervals after the change.
