@@ -60,9 +60,7 @@ class SettingVerbs(ABC):
         """Change live keys, all or none; durable when the answer comes. Without any, list them."""
         assignments = assignments_of(request)
         if not assignments:
-            config = self._config()
-            values = {key: config.value(key) for key in config.all_keys() if key_of(key).live}
-            return {"live": {key: "none" if one is None else to_toml(one) for key, one in values.items()}}
+            return {"live": live_in(self._config())}
         return await self._change(lambda: assignments)
 
     async def host(self, request: HostSettings) -> object:
@@ -76,8 +74,7 @@ class SettingVerbs(ABC):
                 assignments = assigned()
                 config, changes = await asyncio.to_thread(change, self._config(), assignments)
             except ConfigError as error:
-                resume = f"resume {shell_word(self._directory)}"
-                raise RefusedError("; ".join(error.lines).replace("resume DIR", resume)) from error
+                raise make_refusal(error, self._directory) from error
             await self._carry_out(config, changes, assignments)
             return {"changed": msgspec.to_builtins(changes)}
 
@@ -126,6 +123,17 @@ def check_assignments(directory: Path, assignments: Sequence[str]) -> None:
     mistake.
     """
     assign(reopen(directory / "crawl.toml"), assignments)
+
+
+def live_in(config: Config) -> dict[str, str]:
+    """Return the live keys of a configuration with their values as in the file."""
+    values = {key: config.value(key) for key in config.all_keys() if key_of(key).live}
+    return {key: "none" if value is None else to_toml(value) for key, value in values.items()}
+
+
+def make_refusal(error: ConfigError, directory: Path) -> RefusedError:
+    """Return the refusal of a change, which names the crawl's directory where the mistake says DIR."""
+    return RefusedError("; ".join(error.lines).replace("resume DIR", f"resume {shell_word(directory)}"))
 
 
 def assignments_of(request: Set) -> list[str]:
