@@ -32,21 +32,17 @@ if not TYPE_CHECKING:  # A type checker would take any name.
             from gossamer.world.allocators import prefer_system_allocator  # noqa: PLC0415
 
             prefer_system_allocator()  # Before Arrow is loaded.
-            from gossamer.api import crawler, iterating  # noqa: PLC0415
+            from gossamer.api import iterating  # noqa: PLC0415
 
             if name == "import_archives":
                 from gossamer.api import archives  # noqa: PLC0415
 
                 return archives.import_archives
-            return crawler.Crawler if name == "Crawler" else getattr(iterating, name)
-        if name == "processing_module":
-            from gossamer.stages.process.own import processing_module  # noqa: PLC0415
+            return getattr(iterating, name)
+        if name in ("Follow", "extractor", "processing_module"):
+            from gossamer.stages.process import items, own  # noqa: PLC0415
 
-            return processing_module
-        if name in ("Follow", "extractor"):
-            from gossamer.stages.process import items  # noqa: PLC0415
-
-            return getattr(items, name)
+            return getattr(own if name == "processing_module" else items, name)
         raise MissingNameError(name)
 
 

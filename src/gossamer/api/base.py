@@ -108,9 +108,8 @@ class BaseCrawler(SuggestsAttributes, ABC):
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            raise ConfigError(
-                "a Crawler runs in asyncio; under trio, read gossamer.crawl(...) in a thread: trio.to_thread.run_sync"
-            ) from None
+            trio = "under trio, read gossamer.crawl(...) in a thread: trio.to_thread.run_sync"
+            raise ConfigError(f"a Crawler runs in asyncio; {trio}") from None
         if self._has_run:
             raise ran_before(self.directory)
 
@@ -176,10 +175,8 @@ def config_for(
 
 def ran_before(directory: Path) -> ConfigError:
     """Return the error for a crawl that is run or read for the second time."""
-    where = repr(str(directory))
-    return ConfigError(
-        f"this crawl was read before; Tables({where}).pages has its pages, and Crawler.resume({where}) continues it"
-    )
+    there = f"Tables({str(directory)!r}).pages has its pages, and Crawler.resume({str(directory)!r}) continues it"
+    return ConfigError(f"this crawl was read before; {there}")
 
 
 def already_there(directory: Path) -> ConfigError:

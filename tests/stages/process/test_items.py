@@ -267,12 +267,11 @@ def test_what_is_selected_shows_what_it_is() -> None:
     assert repr(one) == "<ItemPage 'http://e.example/list'>"
 
 
-def test_an_extractor_that_must_be_awaited_is_refused() -> None:
-    async def later(_: ItemPage) -> None: ...
+def test_a_module_that_must_be_awaited_is_refused() -> None:
+    async def later(_page: Page, _findings: Findings) -> None: ...
 
-    for decorate in (extractor("later"), processing_module()):
-        with pytest.raises(TypeError, match="later is called without await: write def"):
-            decorate(later)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="later is called without await: write def"):
+        processing_module()(later)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -164,9 +164,8 @@ def plain_text(markdown: str) -> str:
 
 def _fragment(text: str, place: str = "") -> str:
     """Return the fragment that leads to a text (WICG, URL Fragment Text Directives), or else to the id `place`."""
-    rows = text.split("\n")
-    rows = rows[2:] if len(rows) > 2 and _TABLE_RULE.fullmatch(rows[1]) else rows  # The header is in other chunks too.
-    # Browsers look for a text in one cell.
+    rows = text.split("\n")  # Other chunks have a table's header too, and browsers look for a text in one cell.
+    rows = rows[2:] if len(rows) > 2 and _TABLE_RULE.fullmatch(rows[1]) else rows
     cells = (max(row.split("|"), key=len) if row.startswith("|") else row for row in rows if not _FENCE.match(row))
     lines = map(plain_text, cells)
     words = next((line for line in lines if any(map(str.isalnum, line))), "").split()

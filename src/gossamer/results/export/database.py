@@ -28,8 +28,6 @@ _JSON = msgspec.json.Encoder()
 _UNSIGNED = pa.uint64()
 _PROGRESS = "export_progress"
 """Table with the position of each table, while the export is under way."""
-STORAGE = "v1.0.0"
-"""Oldest DuckDB that opens a database; files of the newest format are refused by those in other programs."""
 _DISK_FULL = (duckdb.IOException, duckdb.OutOfMemoryException, duckdb.TransactionException)
 _COMPLETE = -1
 """Position of a table that has all its rows."""
@@ -181,7 +179,8 @@ class DuckDatabase:
     """Columns that have an index, by table: DuckDB needs none."""
 
     def __init__(self, file: Path, memory_bytes_max: int) -> None:
-        settings: dict[str, int | str] = {"threads": 2, "storage_compatibility_version": STORAGE}
+        # DuckDB of other programs is older, and refuses files of newer formats.
+        settings: dict[str, int | str] = {"threads": 2, "storage_compatibility_version": "v1.0.0"}
         self._database = open_database(memory_bytes_max, file.with_name("spilled"), str(file), **settings)
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:

@@ -63,7 +63,10 @@ def export_parquet(work: ExportFolder, table: str, source: RowSource, memory_byt
     sorter = Sorter(work.folder / f"runs-{stem_of(table)}", keys_of(table, source.schema), memory_bytes_max, step.runs)
     if not step.consumed:
         _sort(work, step, sorter, source, advance)
-    _merge(work, step, sorter, folder, with_host(table, source.schema), memory_bytes_max)
+    schema = source.schema
+    if table == "links" and FROM_HOST not in schema.names:
+        schema = schema.insert(0, pa.field(FROM_HOST, pa.dictionary(pa.int32(), pa.string())))
+    _merge(work, step, sorter, folder, schema, memory_bytes_max)
     work.save(Sorting(done=[*step.done, table]))
     sorter.runs = []
     sorter.sweep()
@@ -78,13 +81,6 @@ def keys_of(table: str, schema: pa.Schema) -> list[str]:
     """Return the columns by which a table is sorted; the first column if there is no host."""
     known = [name for name in _KEYS.get(table, ("host", "url")) if name in schema.names or name == FROM_HOST]
     return known or schema.names[:1]
-
-
-def with_host(table: str, schema: pa.Schema) -> pa.Schema:
-    """Return the columns of the exported table."""
-    if table != "links" or FROM_HOST in schema.names:
-        return schema
-    return schema.insert(0, pa.field(FROM_HOST, pa.dictionary(pa.int32(), pa.string())))
 
 
 def hosts_of(urls: pa.Array) -> pa.Array:

@@ -117,7 +117,10 @@ class Announcements(TypedModule):
             roots.clear()
             return _Sorting(announcement, related, roots, page.url)
 
-        if page.link_type == SEED and page.media_type not in ANNOUNCEMENT_TYPES and not _may_be_list(head):
+        begins_as_list = (
+            head.lstrip(b"\xef\xbb\xbf \t\r\n")[:8].lower().startswith(_ADDRESSES) or _ROOT(head) is not None
+        )
+        if page.link_type == SEED and page.media_type not in ANNOUNCEMENT_TYPES and not begins_as_list:
             return None
         if b"<" in head[:256]:
             announcement.error = yield from read_xml(open_, codec, handler, ELEMENTS_MAX)
@@ -127,11 +130,6 @@ class Announcements(TypedModule):
             announcement.entries = yield from listed(_lines(pieces))
             return announcement if announcement.entries else None
         return None
-
-
-def _may_be_list(head: bytes) -> bool:
-    """Return whether a seed of any type begins like a sitemap, a feed or a list of addresses."""
-    return _ROOT(head) is not None or head.lstrip(b"\xef\xbb\xbf \t\r\n")[:8].lower().startswith(_ADDRESSES)
 
 
 def _whole(page: Page) -> bytes:

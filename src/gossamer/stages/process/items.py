@@ -22,7 +22,6 @@ from gossamer.stages.process.expressions import SelectError, matches
 from gossamer.stages.process.facts import moment
 from gossamer.stages.process.html import HTML_TYPES
 from gossamer.stages.process.options import FieldRule, ItemRule, ProcessOptions, Selector
-from gossamer.stages.process.own import require_plain
 from gossamer.stages.process.selectors import SelectorSource, address_of, attribute_of, html_of, text_of
 from gossamer.stages.process.zones import without_zone
 
@@ -474,7 +473,6 @@ def extractor(name: str, *urls: str, columns: Mapping[str, str] | None = None) -
         raise TypeError('write @extractor("NAME"), with the name of the items')
 
     def decorate(extract: Extract) -> Extractor:
-        require_plain(extract)
         return Extractor(extract, urls, FOLDER + name, columns or {})
 
     return decorate

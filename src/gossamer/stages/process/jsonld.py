@@ -51,7 +51,10 @@ def _repair(text: str) -> Iterator[str]:
         at = token.end()
         mark = token[0]
         if mark in ("]", "}") and depth:
-            _drop_comma(pieces)
+            while pieces and not pieces[-1].strip():
+                pieces.pop()
+            if pieces and pieces[-1][0] != '"':
+                pieces[-1] = pieces[-1].rstrip().removesuffix(",")
         if mark[0] == '"' and depth:
             pieces.append(_ODD.sub(_valid, mark))
         elif mark in ("[", "{", "]", "}") and (depth or mark in ("[", "{")):
@@ -60,13 +63,6 @@ def _repair(text: str) -> Iterator[str]:
             if not depth:
                 yield "".join(pieces)
                 pieces = []
-
-
-def _drop_comma(pieces: list[str]) -> None:
-    while pieces and not pieces[-1].strip():
-        pieces.pop()
-    if pieces and pieces[-1][0] != '"':
-        pieces[-1] = pieces[-1].rstrip().removesuffix(",")
 
 
 def _valid(found: re.Match[str]) -> str:

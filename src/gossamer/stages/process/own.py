@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
-from inspect import isasyncgenfunction, iscoroutinefunction
+from inspect import iscoroutinefunction
 
 from gossamer.model.pages import Findings, Page
 
@@ -36,12 +36,6 @@ class FunctionModule:
         self._look(page, findings)
 
 
-def require_plain(function: Callable[..., object]) -> None:
-    """Raise TypeError for a function that must be awaited."""
-    if iscoroutinefunction(function) or isasyncgenfunction(function):
-        raise TypeError(f"{function.__name__} is called without await: write def, not async def")
-
-
 def processing_module(
     *media_types: str, columns: Kinds | None = None, tables: Mapping[str, Kinds] | None = None, isolated: bool = False
 ) -> Callable[[Look], FunctionModule]:
@@ -55,7 +49,8 @@ def processing_module(
         raise TypeError("write @processing_module(), with its brackets")
 
     def decorate(look: Look) -> FunctionModule:
-        require_plain(look)
+        if iscoroutinefunction(look):
+            raise TypeError(f"{look.__name__} is called without await: write def, not async def")
         return FunctionModule(look, media_types or ("text/html",), columns or {}, tables or {}, isolated=isolated)
 
     return decorate
