@@ -162,8 +162,9 @@ MAZE_MEMORY_PAGES = 64
 """Pages, or new addresses, over which shares of links are averaged."""
 DIFFERENT_MAX = 32
 SHAPES_MIN = 4
-SHAPES_MAX = 4_096
 """Different shapes of addresses (`shape_of`), and different pages: with fewer, ids name the pages, and no sessions."""
+SHAPES_MAX = 256
+"""Shapes of which the first page is kept, in 200 bytes each."""
 SHAPE_HASHES = 8
 SESSION_PAGES_MIN = 24
 SESSION_OTHERS_MAX = 0.1
@@ -234,7 +235,7 @@ class NodeRecord(msgspec.Struct, array_like=True, frozen=True):
 
 
 class TemplateNode:
-    """A watched template of a host. 4 KB when its sample is full."""
+    """A watched template of a host. 4 KB when its sample is full, 50 KB more if its addresses may have sessions."""
 
     __slots__ = (
         "_ancestors", "_due", "_due_near", "_found", "_name", "_often", "_other", "_same", "_together",
@@ -270,7 +271,7 @@ class TemplateNode:
         self.known = array("Q")
         self.different: deque[int] = deque(maxlen=DIFFERENT_MAX)
         """The last pages with something new while it was suspected, by fingerprints of their addresses. Not stored."""
-        self.shapes: dict[int, tuple[int, ...]] = {}
+        self.shapes: dict[int, bytes] = {}
         """By the shape of addresses that may have a session: the smallest hashes of its first page. Not stored."""
         self._same = self._other = 0
         self._due = self._due_near = self._found = 0.0
@@ -307,15 +308,21 @@ class TemplateNode:
         exact copy of another page.
         """
         shape = shape_of(address)
-        if shape == address or (self._other > SESSION_PAGES_MIN and self._other > self._same):
+        if shape == address:
             return
-        lowest = tuple(sketch().lowest[:SHAPE_HASHES]) if sketch is not None else ()
-        first = self.shapes.get(fingerprint(shape))
+        if self._other > SESSION_PAGES_MIN and self._other > self._same:
+            self.shapes.clear()
+            return
+        key = fingerprint(shape)
+        first = self.shapes.get(key)
+        if first is None and len(self.shapes) >= SHAPES_MAX:
+            return
+        lowest = array("Q", sketch().lowest[:SHAPE_HASHES] if sketch is not None else ())
         if first is None:
-            if len(self.shapes) < SHAPES_MAX:
-                self.shapes[fingerprint(shape)] = lowest
+            self.shapes[key] = lowest.tobytes()
             return
-        is_same = 2 * len({*first}.intersection(lowest)) >= len(first) if first and lowest else sketch is None
+        kept = array("Q", first)
+        is_same = 2 * len({*kept}.intersection(lowest)) >= len(kept) if kept and lowest else sketch is None
         self._same += is_same
         self._other += not is_same
 
