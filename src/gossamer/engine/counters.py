@@ -29,7 +29,7 @@ ERROR_CHARACTERS_MAX = 300
 SEEDS_NAMED_MAX = 10
 OTHER = "other"
 """Name for further media types beyond `MEDIA_TYPES_MAX`."""
-TEXT_METHODS = frozenset(("main", "visible", "plain"))
+TEXT_METHODS = frozenset(("main", "visible", "plain", "document", "image"))
 """How built-in modules find text; the operator's modules may report other names."""
 
 

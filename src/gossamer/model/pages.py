@@ -63,7 +63,7 @@ class Findings(msgspec.Struct):
     title: str = ""
     text: str = ""
     text_method: str = ""
-    """How `text`, main text or Markdown was found: `main`, `visible` or `plain`; empty if none was looked for."""
+    """How `text`, main text or Markdown was found, as `process.text` names it; empty if none was looked for."""
     charset: str = ""
     """The encoding that was used (WHATWG name)."""
     nofollow: bool = False

@@ -140,7 +140,8 @@ class Status(msgspec.Struct, kw_only=True):
     media_types: Annotated[dict[str, int], _meta("total")] = {}
     modules: Annotated[dict[str, Any], _meta(says="What each processing module did.")] = {}
     text_methods: Annotated[
-        dict[str, int], _meta("total", "Pages by how their text was found: main, visible (no main text), plain.")
+        dict[str, int],
+        _meta("total", "Pages by how their text was found: main, visible (no main text), plain, document, image."),
     ] = {}
     rendered: Annotated[
         dict[str, int], _meta("total", "Pages that were to be rendered, by what became of it: rendered, or why not.")

@@ -45,6 +45,23 @@ def test_main_text_leaves_navigation_out() -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "method"),
+    [
+        ('<h1></h1><p><img src="scan-12.jpg" width="1200"></p>', "image"),
+        ('<a href="/13"><img src="scan-12.jpg" alt=""></a>', "image"),
+        ("<picture><source srcset=a.webp><img src=a.png></picture>", "image"),
+        ('<img src="/count" width="1" height="1">', "main"),
+        ("<noscript><img src=/count></noscript><div id=app></div>", "main"),
+        (f"<img src=a.png>{ARTICLE}", "main"),
+        ("", "main"),
+    ],
+)
+def test_a_page_that_is_an_image_says_so(body: str, method: str) -> None:
+    markup = f"<!doctype html><title>T</title><body>{body}</body>"
+    assert {found(module, markup).text_method for module in (MainText(), Markdown())} == {method}
+
+
+@pytest.mark.parametrize(
     ("tag", "after"),
     [
         ("<h2>", '<a class=headerlink href="#s">¶</a></h2>'),

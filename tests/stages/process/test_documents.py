@@ -347,6 +347,19 @@ def test_a_pdf() -> None:
     assert findings.columns["published"] == datetime(2024, 3, 1, 10, tzinfo=UTC)
 
 
+@pytest.mark.parametrize(
+    ("body", "method"),
+    [
+        (pdf_of(b"q 600 0 0 800 0 0 cm /Im1 Do Q"), "image"),
+        (pdf_of(shown((50, 700, "words"))), "document"),
+        (b"%PDF-1.7 and nothing more", "document"),
+    ],
+    ids=["scanned", "text", "damaged"],
+)
+def test_a_scanned_pdf_says_so(body: bytes, method: str) -> None:
+    assert looked(PdfText(), body, "application/pdf").text_method == method
+
+
 def test_what_is_encrypted_or_damaged_says_so() -> None:
     writer = PdfWriter(clone_from=io.BytesIO(pdf_of(shown((50, 700, "words")))))
     writer.encrypt("password", algorithm="RC4-128")

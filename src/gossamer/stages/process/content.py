@@ -11,7 +11,7 @@ from gossamer.stages.process.main import main_blocks, with_captions
 from gossamer.stages.process.markdown import as_markdown, paragraphs
 from gossamer.stages.process.options import ProcessOptions, TypedModule
 from gossamer.stages.process.outline import Outline, TextBlock, outline_of
-from gossamer.stages.process.text import HIDDEN, MAIN, VISIBLE
+from gossamer.stages.process.text import HIDDEN, IMAGE, MAIN, VISIBLE
 
 _SELF_LINKS = " ¶↩\ufe0e"
 """Texts of links at the end of a heading, definition or footnote, to itself or back to the text."""
@@ -40,6 +40,8 @@ _FRAGMENT = '<div class="fragment">'
 _FRAGMENT_END = "</div><!-- fragment -->"
 """Code of Doxygen, in which each line is an element."""
 _DIGITS = tuple("0123456789")
+_PICTURE = 'body img[src]:not([width="0"], [width="1"], [height="0"], [height="1"], noscript *)'
+"""Images that are seen: others count visits."""
 _NUMBERING = re.compile(r"line-?n(?:o|um)|ln-numbers|gutter")
 """Names of elements that number the lines of code."""
 
@@ -58,7 +60,7 @@ class MainText(TypedModule):
     def process(self, page: Page, findings: Findings) -> None:
         document = document_of(page, self._options)
         main = _main_of(document, page.url, self._options)
-        findings.text_method = VISIBLE if main is None else MAIN
+        findings.text_method = _method(document, main)
         if main is None:
             text = document.text()
         else:
@@ -81,7 +83,7 @@ class Markdown(TypedModule):
     def process(self, page: Page, findings: Findings) -> None:
         document = document_of(page, self._options)
         main = _main_of(document, page.url, self._options)
-        findings.text_method = VISIBLE if main is None else MAIN
+        findings.text_method = _method(document, main)
         if main is None:
             # Cut first, since the rest need not be written, and such pages are the largest.
             visible = cut(document.text(), self._options.text_bytes_max)
@@ -104,6 +106,13 @@ class Main(NamedTuple):
 
     outline: Outline
     chosen: list[bool]
+
+
+def _method(document: HtmlDocument, main: Main | None) -> str:
+    if main is None:
+        return VISIBLE
+    tree = None if any(main.chosen) else document.tree
+    return IMAGE if tree is not None and tree.css_first(_PICTURE) is not None else MAIN
 
 
 def _chosen(outline: Outline, url: str) -> list[bool]:

@@ -12,9 +12,10 @@ from pypdf.errors import DependencyError, FileNotDecryptedError, PyPdfError
 from pypdf.generic import IndirectObject
 
 from gossamer.model.pages import Findings, Page
-from gossamer.stages.process.documents import COLUMNS, CUT, DAMAGED, ENCRYPTED, Gathered, gather
+from gossamer.stages.process.documents import COLUMNS, CUT, DAMAGED, ENCRYPTED, WHOLE, Gathered, gather
 from gossamer.stages.process.links import Base, Links, collapse_spaces
 from gossamer.stages.process.options import TypedModule
+from gossamer.stages.process.text import IMAGE
 
 PAGES_MAX = 2_000
 """Pages of one document that are read."""
@@ -46,6 +47,8 @@ class PdfText(TypedModule):
 
     def process(self, page: Page, findings: Findings) -> None:
         gather(_read_text, page, findings, self._options)
+        if not findings.text and findings.columns["document"] == WHOLE:
+            findings.text_method = IMAGE
 
 
 def _read_text(file: BinaryIO, found: Gathered) -> None:

@@ -13,7 +13,10 @@ MAIN = "main"
 VISIBLE = "visible"
 PLAIN = "plain"
 DOCUMENT = "document"
-"""How the text of a page was found: its main content, its whole visible text, the page as it is, or in a document."""
+IMAGE = "image"
+"""How the text of a page was found: its main content, its whole visible text, the page as it is, or in a document. Of
+an image there is none: text in pictures is not recognized.
+"""
 _HEADING = re.compile(
     r"^(?:title:[ \t\"']*+([^\n\"']+)|#[ \t]++([^\n]+)|(?![\w-]+:[ \t])([^\s=#*~^+-][^\n]*)\n[=#*~^+-]{3,}[ \t]*$)",
     re.MULTILINE,
