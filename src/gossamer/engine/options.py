@@ -19,7 +19,7 @@ class LimitsOptions(Section, frozen=True):
     max_pages: Annotated[
         int | None, Key("Documents to fetch (outcome `fetched`), never exceeded", ge=1, basic=True, live=True)
     ] = None
-    max_time_s: Annotated[float | None, Key("Seconds of crawling, over all runs", gt=0, basic=True, live=True)] = None
+    max_time_s: Annotated[float | None, Key("Seconds of all runs, with pauses", gt=0, basic=True, live=True)] = None
     max_bytes: Annotated[
         int | None,
         Key(
