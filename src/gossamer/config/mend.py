@@ -17,7 +17,7 @@ TRUTHS = {"true": "true", "yes": "true", "on": "true", "false": "false", "no": "
 _PLAIN = str.maketrans("\u2212\u2013\u2014", "---", "\u201c\u201d\u201e\u00ab\u00bb\u2018\u2019")
 """Dashes of word processors, and quotation marks, which are left out."""
 _DECIMAL_COMMA = re.compile(r"\d+,\d\d?[A-Za-z]*").fullmatch
-_WORDS = re.compile(r"[\w.-]+(?:,\s*[\w.-]+)+").fullmatch
+_WORDS = re.compile(r"[\w.-]++(?:,\s*+[\w.-]++)+").fullmatch
 _SEPARATOR = re.compile(r",\s*")
 _BETWEEN = '", "'
 _UNLIMITED = re.compile(
