@@ -233,10 +233,6 @@ ANSWERS = [
     ),
     ([*LOCAL, "--max-pages", "1,000"], '--max-pages "1,000": expected a whole number'),
     (
-        [*LOCAL, "--delay", "1,5"],
-        '--delay "1,5": expected a number of seconds, or a time with its unit, such as 500ms, 90s or 1h30m',
-    ),
-    (
         [*LOCAL, "--max_pages", "3"],
         "no option --max_pages for gossamer crawl; did you mean --max-pages? gossamer crawl --help lists them",
     ),
