@@ -14,7 +14,7 @@ from gossamer.engine.ring import Retries, Ring
 from gossamer.features.permit import Exclusions, RobotsTxt
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.model.extras import require
-from gossamer.model.links import Link, Prerequisite
+from gossamer.model.links import Link
 from gossamer.model.visits import Failure
 from gossamer.ports import NEW, Prioritizer
 from gossamer.stages.frontier.frontier import Frontier
@@ -88,7 +88,7 @@ class Components(StoredShard):
         robots = SiteRobots(self._epochs, RobotsOptions(), name_url, dice)
         excludes = Exclusions(ExcludedHost()).excludes
         control = self.frontier.control
-        robots_txt = RobotsTxt(robots, control, name_url, excludes, _ignore)
+        robots_txt = RobotsTxt(robots, control, name_url, excludes, lambda *_: None)  # Failures go into no log.
         self._middlewares = Middlewares([robots_txt] if options.web.robots else [])
         self._prerequisites = Prerequisites(self._middlewares, control, excludes, lambda _: None, NoOthers())
         asked = options.frontier
@@ -131,10 +131,6 @@ class Components(StoredShard):
         if not isinstance(self._seen, RocksUrlSeen | MemoryUrlSeen):
             self._seen.close()
         super().close()
-
-
-def _ignore(prerequisite: Prerequisite, why: str) -> None:
-    """A robots.txt of the model that could not be fetched goes into no log."""
 
 
 def scale_frontier(options: FrontierOptions, scale: float) -> FrontierOptions:

@@ -238,10 +238,9 @@ def footprint_of(options: SimulateOptions, samples: Sequence[Sample]) -> Footpri
         + last.pages * HISTORY_BYTES
     )
     archive_disk = last.wire_bytes * ARCHIVED_SHARE + last.pages * web.links_per_page * LINK_ROW_BYTES
-    together = min(options.machine.shards, shards)
     return Footprint(
         memory_per_shard=memory,
-        memory_per_machine=memory * together,
+        memory_per_machine=memory * min(options.machine.shards, shards),
         state_disk=state_disk,
         archive_disk=archive_disk,
         disk_per_machine=(state_disk + archive_disk) / options.machines,

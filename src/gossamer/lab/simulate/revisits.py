@@ -183,8 +183,7 @@ class _Shard(StoredShard):
             self._namer.name, dice, BEGUN_AT,
         )  # fmt: skip
         # How important a page is the web says, no pattern.
-        plain = replace(options, importance={})
-        self.schedule = Schedule(self._epochs, self.frontier, policy, plain, dice)
+        self.schedule = Schedule(self._epochs, self.frontier, policy, replace(options, importance={}), dice)
         self._visits: list[list[float]] = [[] for _ in range(web.options.pages)]
 
     def run(self) -> list[list[float]]:
@@ -309,8 +308,7 @@ def _try_policy(options: RevisitsOptions, web: ChangingWeb, name: str, policy: R
         visits = crawl(web, options.revisit, policy, Path(folder) / "shard")
     seen = measure(web, visits, options.changing.burn_in_share * options.changing.days)
     most = best(web, seen.visits_per_day).freshness
-    of_best = seen.freshness / most if most else 0.0
-    return PolicyResult(**asdict(seen), policy=name, of_best=of_best)
+    return PolicyResult(**asdict(seen), policy=name, of_best=seen.freshness / most if most else 0.0)
 
 
 def heading(options: RevisitsOptions) -> str:

@@ -139,8 +139,7 @@ def _lines(found: Sensitivity) -> Iterator[str]:
     yield f"{'assumption':<30} {'effect':>7}  {'hours and cost with one value':<40} and with the other"
     for row in found.rows:
         low, high = (_cell(case, prediction) for case in row.cases)
-        is_endless = any(_is_short(case, prediction) for case in row.cases)
-        effect = "never" if is_endless else f"{row.effect:.2f}x"
+        effect = "never" if any(_is_short(case, prediction) for case in row.cases) else f"{row.effect:.2f}x"
         yield f"{row.assumption:<30} {effect:>7}  {low:<40} {high}".rstrip()
     yield ""
     yield f"Simulated 1 of {found.scale:,.0f} hosts of a shard: {found.pages_simulated:,} pages a case."

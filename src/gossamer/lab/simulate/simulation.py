@@ -158,8 +158,7 @@ class SimulatedShard:
         self.counters.pass_to(now, full=self.out >= self.slots, used=self.out / self.slots)
         if self.out >= self.slots:
             return  # The end of a visit calls again.
-        wake_at = self._frontier.wake_at()
-        if wake_at is not None:
+        if (wake_at := self._frontier.wake_at()) is not None:
             at = max(wake_at, now + WAKE_S_MIN)
             if at < self.wake_at:
                 self.wake_at = at
@@ -180,8 +179,7 @@ class SimulatedShard:
 
     def _on_lookup(self, lease: Lease, now: float) -> None:
         self.out -= 1
-        address = self._web.host(lease.url.host).address
-        self._ring.on_resolved(lease, Located((address,), now + DAY_S), now)
+        self._ring.on_resolved(lease, Located((self._web.host(lease.url.host).address,), now + DAY_S), now)
         self.lend(now)
 
     def _fetch(self, lease: Lease, host: ModelHost, now: float) -> None:
@@ -234,8 +232,7 @@ class SimulatedShard:
             cpu_s = costs.cpu_request_s(self._options.web, self._options.machine)
         else:
             cpu_s = costs.cpu_page_s(page_bytes, self._options.web, self._options.machine) + self._cpu_exchange_s
-        wait_s = self.cpu.wait_s(cpu_s, now)
-        if wait_s:
+        if wait_s := self.cpu.wait_s(cpu_s, now):
             self._events.at(now + wait_s, lambda at: self._finish_page(lease, host, at, is_error=is_error))
         else:
             self._finish_page(lease, host, now, is_error=is_error)
@@ -318,8 +315,7 @@ def scale_of(options: SimulateOptions) -> tuple[int, int]:
     if options.simweb is not None or options.web.giant_pages:
         return 1, options.shards_simulated or options.shards
     web = options.web
-    pages = min(options.pages or web.pages, web.pages)
-    work = max(pages, web.hosts)
+    work = max(min(options.pages or web.pages, web.pages), web.hosts)
     fits = work <= options.pages_simulated
     simulated = options.shards_simulated or (options.shards if fits or options.scale == 1 else 1)
     if options.scale is not None:

@@ -107,8 +107,7 @@ def _assumptions(options: SimulateOptions, given: frozenset[str]) -> Iterator[st
             continue
         if key.startswith(SHOWN_SECTIONS) or key in SHOWN_KEYS or (options.simweb and key in SYNTHETIC_KEYS):
             section, _, name = key.partition(".")
-            value = values[section][name]
-            if value is not None:
+            if (value := values[section][name]) is not None:
                 yield f"  {key:<34} {_plain(value):>18}  {source_of(options, key, given)}"
 
 

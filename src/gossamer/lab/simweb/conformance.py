@@ -113,8 +113,7 @@ def _row(behaviour: Behavior, some: list[_Asked], walk: TruthWalk, outcomes: Map
         wrong += [f"{path} asked for, which nothing names" for path in _find_unnamed(one, behaviour, walk, web)]
     expected_text = f"{behaviour.right}: {needed} pages"
     seen = f"{found} pages"
-    most = SPENT_MAX.get(behaviour.name)
-    if most is not None:
+    if (most := SPENT_MAX.get(behaviour.name)) is not None:
         spent = sum(count for one in some for path, count in one.counts.items() if kind_of(path) == behaviour.name)
         expected_text += f", at most {most:,} endless ones"
         seen += f", {spent:,} endless ones"

@@ -255,8 +255,7 @@ class ServedConnection(asyncio.Protocol):
 def _encode_chunks(body: bytes) -> bytes:
     size = max(1, len(body) // 3)
     chunks = (body[at : at + size] for at in range(0, len(body), size))
-    framed = b"".join(b"%x;note=made\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)
-    return framed + b"0\r\n\r\n"
+    return b"".join(b"%x;note=made\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\n"
 
 
 class Simweb:

@@ -122,8 +122,7 @@ def _draw_hosts(options: SimwebOptions, name: str, share: float, among: Iterable
     """Draw the hosts that show a behaviour: its share of them, one at least if there is a share."""
     if share <= 0:
         return frozenset()
-    ordered = _shuffle(options, name, among)
-    return frozenset(ordered[: max(1, round(share * options.hosts))])
+    return frozenset(_shuffle(options, name, among)[: max(1, round(share * options.hosts))])
 
 
 def _robots(options: SimwebOptions, shares: dict[str, float]) -> list[str]:

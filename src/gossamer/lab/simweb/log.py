@@ -92,8 +92,7 @@ def read_log(path: Path) -> list[Logged]:
     if data and not data.startswith(HEADER):
         raise ValueError(f"{path} is no simweb log")
     names = Logged.__struct_fields__
-    lines = data.decode().split("\n")[1:-1]
-    rows = [dict(zip(names, line.split("\t"), strict=True)) for line in lines if line]
+    rows = [dict(zip(names, line.split("\t"), strict=True)) for line in data.decode().split("\n")[1:-1] if line]
     return msgspec.convert(rows, list[Logged], strict=False)
 
 

@@ -19,8 +19,7 @@ def _token(agent: str) -> str:
 
 
 def _check_names(names: Names) -> Names:
-    unknown = set(names) - set(SHARES)
-    if unknown:
+    if unknown := set(names) - set(SHARES):
         raise ValueError(f"unknown behaviours {sorted(unknown)}; there are {sorted(SHARES)}")
     return names
 
@@ -72,8 +71,7 @@ class SimwebOptions(Section, frozen=True):
     @classmethod
     def preset(cls, name: Preset, **changes: object) -> Self:
         """Return options of one of three sizes: 20 hosts, 200, or 2,000."""
-        sizes = {"small": (20, 500), "medium": (200, 20_000), "large": (2_000, 500_000)}
-        hosts, pages = sizes[name]
+        hosts, pages = {"small": (20, 500), "medium": (200, 20_000), "large": (2_000, 500_000)}[name]
         return convert(cls, {"hosts": hosts, "pages": pages, **changes})
 
     @classmethod

@@ -183,8 +183,7 @@ class PageMaker:
             "<script>document.title += '<a href=\"/scripted/p2.html\">';</script>\n"
         )
         tail = f"<footer>{host.name} is made of words.</footer>\n</body>\n</html>\n"
-        seed = b"%d/%d/" % (self._options.seed, index)
-        return Face(host, origin, seed, forms, head, tail)
+        return Face(host, origin, b"%d/%d/" % (self._options.seed, index), forms, head, tail)
 
 
 def path_of(page: int) -> str:
@@ -237,8 +236,7 @@ class Changing:
             return 0.0
         span = int(at * rate)
         for back in range(SPANS_BACK_MAX):
-            past = [instant for instant in self._in_span(host, page, rate, span - back) if instant <= at]
-            if past:
+            if past := [instant for instant in self._in_span(host, page, rate, span - back) if instant <= at]:
                 return max(past)
         return 0.0
 

@@ -61,8 +61,7 @@ class SimwebProcess:
         command = [sys.executable, "-m", "gossamer.lab.simweb", "--options", options, "--until-stdin-closes"]
         command += ["--log", str(self.log), "--hosts-file", str(self.hosts_file)]
         # The other process needs the import path of the package too.
-        source = str(Path(__file__).parents[3])
-        path = os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH", ""))))
+        path = os.pathsep.join(filter(None, (str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", ""))))
         with self.errors.open("wb") as errors:
             self._process = subprocess.Popen(  # noqa: S603 (our own interpreter and module)
                 command,

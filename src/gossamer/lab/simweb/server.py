@@ -52,8 +52,7 @@ class Answerer(asyncio.DatagramProtocol):
         self._transport = transport
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        reply = answer(data, self._address, self._ttl_s)
-        if reply is not None and self._transport is not None:
+        if (reply := answer(data, self._address, self._ttl_s)) is not None and self._transport is not None:
             self._transport.sendto(reply, addr)
 
 

@@ -106,10 +106,8 @@ class Truth:
         if host is not None and not url.startswith(self._web.front(host)):
             return Expected("connect_error", DEAD_ALSO, once=False), None  # Another port: it is closed.
         if host is None:
-            dead = "connect_error" if name in self._web.names else "dns_error"
-            return Expected(dead, DEAD_ALSO, once=False), None
-        denied = self._robots_denial(host, path)
-        if denied is not None:
+            return Expected("connect_error" if name in self._web.names else "dns_error", DEAD_ALSO, once=False), None
+        if (denied := self._robots_denial(host, path)) is not None:
             return denied, None
         made = self._web.describe(host, path)
         answer = made.answers[-1]

@@ -110,8 +110,7 @@ class Web:
         host = self.host(name)
         if host is None:
             return MISDIRECTED
-        number = self._pages.number(host, path)
-        if number is not None:
+        if (number := self._pages.number(host, path)) is not None:
             items = (f'<li><a href="{path}">{path.strip("/")}</a></li>' for path in _front_paths(host))
             front = f"<ul>{''.join(items)}</ul>\n" if number == 0 else ""
             body = self._pages.body(host, number, front)
@@ -131,8 +130,7 @@ class Web:
             headers = (*headers, ("Last-Modified", http_date(changed_at)))
             news = self._pages.words.some(lot(self.options, "news", host.index, number, changed_at), NEWS_SENTENCES)
             body = body.replace(b"<footer>", f"<p>{news}</p>\n<footer>".encode(), 1)
-        delay_s = self._delay_s(host, path_of(number))
-        return ServedAnswer(200, headers, body, "whole", delay_s, 0, host.compressed)
+        return ServedAnswer(200, headers, body, "whole", self._delay_s(host, path_of(number)), 0, host.compressed)
 
     def changes(self, name: str, path: str) -> bool:
         """Return whether the answer depends on the number of requests before."""
@@ -190,8 +188,7 @@ class Web:
         if not host.pages:
             return traps.farm_endless(self._place(host), path) or NOT_FOUND
         for behavior in host.behaviors:
-            found = self._made_pages(host.index, behavior).get(path)
-            if found is not None:
+            if (found := self._made_pages(host.index, behavior).get(path)) is not None:
                 return found
         if traps.kind_of(path) in host.behaviors:
             return traps.endless(self._place(host), path) or NOT_FOUND

@@ -108,8 +108,7 @@ def nofollow(place: PagePlace) -> dict[str, Made]:
     }
     found = {name: _asking_page(place, name, head=html) for name, html in metas.items()}
     found |= {name: _asking_page(place, name, headers=lines) for name, lines in headers.items()}
-    noindex = '<meta name="robots" content="noindex">'
-    found["noindex"] = _asking_page(place, "noindex", head=noindex, nofollow=False)
+    found["noindex"] = _asking_page(place, "noindex", head='<meta name="robots" content="noindex">', nofollow=False)
     other: Headers = (("X-Robots-Tag", "otherbot: nofollow"),)
     found["header-other"] = _asking_page(place, "header-other", headers=other, nofollow=False)
     sheet = Sheet(place, "", "Nofollow").anchors(found)

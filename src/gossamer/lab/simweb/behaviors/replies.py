@@ -17,8 +17,7 @@ def errors(place: PagePlace) -> dict[str, Made]:
     }
     found |= {name: _after(place, name, answer) for name, answer in first.items()}
     # Nothing answers at the last one: an ordinary dead link.
-    listing = place.index("Errors", [*found, "missing/"])
-    return found | listing | place.leaves(map(_proof, first))
+    return found | place.index("Errors", [*found, "missing/"]) | place.leaves(map(_proof, first))
 
 
 def _status_answer(status: int, retry_after_s: int = 0, *, as_date: bool = False) -> ServedAnswer:
@@ -99,8 +98,7 @@ def hangs(place: PagePlace) -> dict[str, Made]:
     having = [host.index for host in place.hosts if "hangs" in host.behaviors]
     manner, also = HANGING[having.index(place.host.index) % len(HANGING)]
     answer = ServedAnswer(200, HTML, b"<p>" + place.some(20, manner).encode(), manner)
-    broken = Made((answer,), also=(*also, "host_closed"), once=False)
-    return place.index("Hangs", [manner]) | {manner: broken}
+    return place.index("Hangs", [manner]) | {manner: Made((answer,), also=(*also, "host_closed"), once=False)}
 
 
 BYTEWISE_SENTENCES = 500
@@ -176,8 +174,7 @@ def walls(place: PagePlace) -> dict[str, Made]:
     found["consent"] = _consent(place)
     about = "How a page with <code>window._cf_chl_opt</code> is recognized"
     found["about"] = Sheet(place, "about", "Walls").tag(about).anchors(["read.html"]).page()
-    listing = place.index("Walls and what is none", found)
-    return found | listing | place.leaves(("agreed.html", "read.html"))
+    return found | place.index("Walls and what is none", found) | place.leaves(("agreed.html", "read.html"))
 
 
 def _answer(place: PagePlace, status: int, headers: Headers, markup: str) -> ServedAnswer:
