@@ -163,8 +163,7 @@ class MarkdownPage(NamedTuple):
     def as_sent(self) -> tuple[str, str, dict[str, str | int], str, PageText | None, str]:
         """Return it for another process: without lone surrogates, which escapes of some page made and are no text."""
         facts = {name: _text(value) if isinstance(value, str) else value for name, value in self.facts.items()}
-        text = _text(self.text)
-        return _text(self.markdown), self.text_method, facts, text, self.visible, _text(self.heading_ids)
+        return _text(self.markdown), self.text_method, facts, _text(self.text), self.visible, _text(self.heading_ids)
 
 
 def _text(text: str) -> str:
@@ -288,8 +287,7 @@ def record_of(record: WarcRecord) -> ArchivedRecord:
     elif http is not None:
         headers = tuple(http.astuples())
         status = http.status_code or 0
-    is_revisit = record.record_type == WarcRecordType.revisit
-    payload = None if is_revisit else record.reader.read(BODY_BYTES_MAX)
+    payload = None if record.record_type == WarcRecordType.revisit else record.reader.read(BODY_BYTES_MAX)
     if payload and is_chunked(headers):  # Of an archive that another crawler wrote.
         payload = b"".join(Dechunked(iter([payload])))
     fetched_at = record.record_date.timestamp() if record.record_date is not None else 0.0

@@ -93,8 +93,7 @@ class Browsed(AbstractContextManager["Browsed"]):
         if begin is None:
             return archived.HostHistory(host=host, step_s=1.0, periods=(), outcomes={})
         step_s = max(1.0, step_length_s((end - begin) / 1e6, PERIODS_MAX))
-        step = round(step_s * 1e6)
-        rows = self._database.execute(_HISTORY, [step, host]).fetchall()
+        rows = self._database.execute(_HISTORY, [round(step_s * 1e6), host]).fetchall()
         periods: dict[int, list[int]] = {}
         outcomes: dict[str, int] = {}
         for number, outcome, count in rows:
@@ -188,8 +187,7 @@ def comparison_of(
         database.execute(f"CREATE VIEW first_pages AS {first}")
         last = _SQL["last"].format
         first, second = (last(pages=name, characters=archived.CHARACTERS_MAX) for name in ("first_pages", "pages"))
-        compared = _SQL["compared"].format(first=first, second=second, content=_texts(WITH_CONTENT))
-        database.execute(compared)
+        database.execute(_SQL["compared"].format(first=first, second=second, content=_texts(WITH_CONTENT)))
         counts = dict(database.execute("SELECT change, count(*) FROM compared GROUP BY 1").fetchall())
         outcomes: dict[str, tuple[int, int]] = {}
         for place, column in enumerate(("before", "after")):

@@ -76,16 +76,9 @@ def write_card(
         _open(tables, texts, copies)
         card = _card(tables, to, facts, sum(piece.rows for piece in texts), removed)
     (folder / JSON_NAME).write_bytes(msgspec.json.format(msgspec.json.encode(card)) + b"\n")
-    bytes_ = _uncompressed_bytes(folder / "data") if (folder / "data").is_dir() else 0
+    data = map(pq.read_metadata, (folder / "data").glob("[!.]*.parquet"))
+    bytes_ = sum(one.row_group(number).total_byte_size for one in data for number in range(one.num_row_groups))
     (folder / README_NAME).write_text("".join(f"{line}\n" for line in _readme(card, to, bytes_)), encoding="utf-8")
-
-
-def _uncompressed_bytes(folder: Path) -> int:
-    found = 0
-    for path in folder.glob("[!.]*.parquet"):
-        metadata = pq.read_metadata(path)
-        found += sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
-    return found
 
 
 def _open(tables: duckdb.DuckDBPyConnection, texts: Sequence[ExportPiece], copies: Path) -> None:
@@ -197,8 +190,7 @@ def _header(card: Mapping[str, Any], to: str, bytes_: int) -> Iterator[str]:
     """Yield the YAML header: https://huggingface.co/docs/hub/datasets-cards."""
     texts = card["counts"]["texts"]
     yield from ("---", f"pretty_name: {quote(card['name'])}")
-    languages = [name for name in card["languages"] if _LANGUAGE.fullmatch(name)]
-    if languages:
+    if languages := [name for name in card["languages"] if _LANGUAGE.fullmatch(name)]:
         yield "language:"
         yield from (f"- {quote(name)}" for name in languages)
     size = next((name for name, bound in _SIZES if texts < bound), "n>100M")

@@ -120,8 +120,7 @@ def _pieces(block: str, tokens_max: int) -> list[str]:
     if len(lines) > 2 and _TABLE_RULE.fullmatch(lines[1]) and room > tokens_max // 2:
         return [f"{head}\n{part}" for part in _pack(_cut(lines[2:], room), "\n", room)]
     if len(lines) > 1:
-        parts = [part for line in lines for part in _sentences(line, tokens_max)]
-        return _pack(parts, "\n", tokens_max)
+        return _pack([part for line in lines for part in _sentences(line, tokens_max)], "\n", tokens_max)
     return _pack(_sentences(block, tokens_max), " ", tokens_max)
 
 

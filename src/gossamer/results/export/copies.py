@@ -98,8 +98,7 @@ def _join_alike(tables: duckdb.DuckDBPyConnection, own: int, roots: NDArray[np.i
         numbers = np.array([n for n, _ in batch], dtype=np.int64)
         unique = roots[numbers] == numbers
         signatures = _matrix([one for _, one in batch])[unique]
-        held = pa.table({"n": np.repeat(numbers[unique], BANDS), "band": _bands(signatures)})
-        tables.register("batch", held)
+        tables.register("batch", pa.table({"n": np.repeat(numbers[unique], BANDS), "band": _bands(signatures)}))
         tables.execute("INSERT INTO bands SELECT n, band FROM batch")
         tables.unregister("batch")
     tables.execute(_SQL["pairs"].format(own=own))

@@ -194,8 +194,7 @@ class _Reading:
         make_plan(plan, source.pages, where, memory_bytes_max, contents=True, share=own)
         position = step.position
         rows = rows_of(plan)
-        warc_folder = Path(source.directory) / "warc"
-        for position, row, written in with_contents(plan, step.position, warc_folder, self._means):
+        for position, row, written in with_contents(plan, step.position, Path(source.directory) / "warc", self._means):
             if written is not None and written.text.strip():
                 self._add(row, written)
             if len(self._rows) >= PAGES_A_PART or self._bytes >= PART_BYTES:
@@ -244,8 +243,7 @@ def _list(copies: Path, target: Path) -> None:
     with target.open("wb") as file:
         for _, batch in listed_in(copies).batches(0, ["url", "of", "how"]):
             for row in batch.to_pylist():
-                line = {"url": row["url"], "duplicate_of": row["of"], "how": row["how"]}
-                file.write(_JSON.encode(line) + b"\n")
+                file.write(_JSON.encode({"url": row["url"], "duplicate_of": row["of"], "how": row["how"]}) + b"\n")
 
 
 def _fingerprints(target: Path, source: RowSource, kept: Any) -> None:

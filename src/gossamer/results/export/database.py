@@ -57,8 +57,7 @@ class DatabaseNotes(msgspec.Struct, frozen=True):
 
 def read_notes() -> DatabaseNotes:
     """Return the comments and views of `database.toml`."""
-    data = files(__package__).joinpath("database.toml").read_bytes()
-    return msgspec.toml.decode(data, type=DatabaseNotes)
+    return msgspec.toml.decode(files(__package__).joinpath("database.toml").read_bytes(), type=DatabaseNotes)
 
 
 def export_database(
@@ -202,8 +201,7 @@ class DuckDatabase:
         """Add rows to a table."""
         if batches:
             # The values of dictionaries differ from batch to batch.
-            schema = _plain_schema(batches[0].schema)
-            self._database.register("rows", pa.Table.from_batches(batches).cast(schema))
+            self._database.register("rows", pa.Table.from_batches(batches).cast(_plain_schema(batches[0].schema)))
             self.run(f"INSERT INTO {_name(table)} FROM rows")
             self._database.unregister("rows")
 

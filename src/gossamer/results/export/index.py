@@ -121,8 +121,7 @@ def merge_indexes(shares: Sequence[Path], target: Path) -> None:
 
 
 def _lines_of(entries: Iterable[cdxj.IndexEntry]) -> pa.RecordBatch:
-    lines = pa.array([entry.line() for entry in entries], pa.binary())
-    return pa.RecordBatch.from_arrays([lines], schema=_SCHEMA)
+    return pa.RecordBatch.from_arrays([pa.array([entry.line() for entry in entries], pa.binary())], schema=_SCHEMA)
 
 
 def _of_rendered(warcs: Sequence[ExportPiece]) -> Iterator[cdxj.IndexEntry]:

@@ -107,8 +107,7 @@ def write_files(
     """Write pages as files of a mirror, in this process. See `WriteFiles`."""
     with RecordBodies(warc_folder, means.decode) as bodies, Names(names_file, means.key_of) as names:
         for one in pages:
-            page = bodies.page(one) if one.file else None
-            if page is not None:
+            if (page := bodies.page(one) if one.file else None) is not None:
                 path = out / one.file
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(means.rewrite(page, names.place(posixpath.dirname(one.file))))
@@ -157,12 +156,7 @@ class Names(AbstractContextManager["Names"]):
 
     def place(self, directory: str) -> Place:
         """Return what names a URL from within a directory: its file, or the URL itself where there is none."""
-
-        def relative_name(url: str) -> str:
-            name = self.of(url)
-            return posixpath.relpath(name, directory or ".") if name else url
-
-        return relative_name
+        return lambda url: posixpath.relpath(name, directory or ".") if (name := self.of(url)) else url
 
 
 def _settle(database: sqlite3.Connection, row: Planned) -> None:

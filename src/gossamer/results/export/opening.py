@@ -150,8 +150,7 @@ def export_means(config: Config, *, markdown: bool = True) -> Means:
         named = namer.name(url)
         return named.key if named is not None else ""
 
-    decode = BoundedDecoder(config.fetch).decode
-    return Means(decode, content, text, signature, key, rewritten, _language_of)
+    return Means(BoundedDecoder(config.fetch).decode, content, text, signature, key, rewritten, _language_of)
 
 
 def _language_of(text: str) -> str:

@@ -72,8 +72,7 @@ def with_contents(
     """Yield the pages of a plan from a position on, with that behind each, and its content or text if there is one."""
     find = means.contents if means.contents_of is None or rows_of(plan) - start < PAGES_MIN else means.contents_of
     rows, ahead = tee(read_plan(plan, start))
-    asked = (row.record for _, row in ahead if _is_read(row))
-    found = find(warc_folder, asked)
+    found = find(warc_folder, (row.record for _, row in ahead if _is_read(row)))
     for position, row in rows:
         content = row.found
         if row.document:

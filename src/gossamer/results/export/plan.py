@@ -117,15 +117,13 @@ def make_plan(
     require_sound([*pieces, *(links or ())])
     folder = target.with_name("spilled")
     with open_database(memory_bytes_max, folder, threads=2, preserve_insertion_order=False) as tables:
-        files = [piece.path for piece in pieces if piece.rows]
-        tables.read_parquet(files, union_by_name=True).create_view("pages")
+        tables.read_parquet([piece.path for piece in pieces if piece.rows], union_by_name=True).create_view("pages")
         joined = ""
         if linking := [piece.path for piece in links or () if piece.rows]:
             tables.read_parquet(linking, union_by_name=True).create_view("links")
             joined = _SQL["anchors"].format(characters_max=ANCHOR_CHARACTERS_MAX, texts_max=ANCHORS_MAX)
         ids = "latest.heading_ids" if "heading_ids" in known else "''"
-        is_found = contents and set(known).issuperset(_FOUND_COLUMNS)
-        found = _FOUND.format(heading_ids=ids) if is_found else "NULL"
+        found = _FOUND.format(heading_ids=ids) if contents and set(known).issuperset(_FOUND_COLUMNS) else "NULL"
         question = _SQL["question"].format(
             anchors="coalesce(said.words, '')" if joined else "''",
             joined=joined,

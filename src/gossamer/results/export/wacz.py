@@ -142,8 +142,7 @@ def _list(
     _write_index(work.folder / "index.cdx.gz", work.folder / "index.idx", lines)
     plan = work.folder / "plan.parquet"
     make_plan(plan, work.inputs.tables["pages"], "", memory_bytes_max // 2, every=True)
-    folder = Path(warcs[0].path).parent if warcs else work.folder
-    with RecordBodies(folder, means.decode) as bodies:
+    with RecordBodies(Path(warcs[0].path).parent if warcs else work.folder, means.decode) as bodies:
         step.main = _write_pages(work.folder / "pages.jsonl", plan, held, bodies, means)
     step.listed = True
     step.index.runs = []
@@ -228,8 +227,7 @@ def _write_index(target: Path, target_of_blocks: Path, lines: Iterator[bytes]) -
 def _write_block(packed: BinaryIO, blocks: BinaryIO, lines: list[bytes], offset: int) -> int:
     data = isal_zlib.compress(b"".join(lines), 2, 31)
     packed.write(data)
-    digest = "sha256:" + hashlib.sha256(data).hexdigest()
-    place = {"offset": offset, "length": len(data), "digest": digest}
+    place = {"offset": offset, "length": len(data), "digest": "sha256:" + hashlib.sha256(data).hexdigest()}
     blocks.write(lines[0][: lines[0].find(b" {") + 1] + _JSON.encode(place) + b"\n")
     return offset + len(data)
 

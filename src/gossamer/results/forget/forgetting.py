@@ -238,8 +238,7 @@ def _plan(config: Config, directory: Path, asked: ForgetRequest, now: float) -> 
     _entry(asked, now, {})  # Refuse an invalid date before anything is removed.
     for one in _lists(config, directory):
         _read_entries(one)  # Refuse an invalid list before anything is removed.
-    pages = ForgottenPages(asked.pattern, namer_for(config))
-    entry = _entry(asked, now, _count(config, directory, pages, asked))
+    entry = _entry(asked, now, _count(config, directory, ForgottenPages(asked.pattern, namer_for(config)), asked))
     plan = ForgetPlan(asked.pattern, entry, now, _incarnations(config, directory))
     _write(directory, plan)
     return plan
@@ -321,8 +320,7 @@ def _entry(asked: ForgetRequest, now: float, removed: dict[str, int]) -> Forgott
     until = moment(asked.until) if asked.until else ""
     if until and datetime.fromisoformat(until).timestamp() <= now:
         raise ConfigError(f"--until {asked.until}: that is past; name a later date, or leave it out: for good")
-    at = iso_time(now, zone="+00:00")
-    return ForgottenEntry(asked.pattern, at, until, asked.reason, asked.whom, removed)
+    return ForgottenEntry(asked.pattern, iso_time(now, zone="+00:00"), until, asked.reason, asked.whom, removed)
 
 
 def _finish(config: Config, directory: Path, plan: ForgetPlan) -> None:

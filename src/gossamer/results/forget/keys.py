@@ -78,8 +78,7 @@ class Keys:
         self._epochs.close_at_once()
 
     def _note(self, partition: bytes, address: str) -> None:
-        url = self._namer.name(address)
-        if url is not None:
+        if (url := self._namer.name(address)) is not None:
             self._gone.add(partition + url.fingerprint.to_bytes(8))
             if self._has_seen_keys:
                 self._epochs.delete("seen", url_seen_key(url))

@@ -120,8 +120,7 @@ def _batches(holdings: Holdings, entry: ManifestEntry) -> Iterator[pa.RecordBatc
     """Yield a file's rows. Raises DamagedError."""
     path = holdings.path(entry.name)
     if path.suffix != ".parquet":
-        working = path.with_name(path.name + ".open")
-        yield from batches(path if path.exists() else working, entry.length)
+        yield from batches(path if path.exists() else path.with_name(path.name + ".open"), entry.length)
         return
     with naming(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
         for number in range(file.num_row_groups):
@@ -130,8 +129,7 @@ def _batches(holdings: Holdings, entry: ManifestEntry) -> Iterator[pa.RecordBatc
 
 def _change(batch: pa.RecordBatch, pages: ForgottenPages, moves: Moves) -> pa.RecordBatch:
     """Return the new rows of a batch; the same batch where nothing changes."""
-    mask = rows_to_keep(batch, pages)
-    if mask is not None:
+    if (mask := rows_to_keep(batch, pages)) is not None:
         batch = _compact(batch.filter(mask))
     if not moves:
         return batch

@@ -4,6 +4,7 @@ First the payloads are saved that kept pages need: a revisit record whose origin
 response, into another file; further ones with the same payload refer to that. Rows and index lead there.
 """
 
+import struct
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -161,7 +162,8 @@ def tombstone(length: int, date: str, seed: str, *, zstd: bool) -> Iterator[byte
     blocks = max(1, -(-(length - frame) // (each + most)))
     content = length - frame - each * blocks
     head = _tombstone_head(content, date, seed)
-    yield _zstd_head(content) if zstd else b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
+    # That of Zstandard: one segment, its size in eight bytes.
+    yield b"\x28\xb5\x2f\xfd\xe0" + content.to_bytes(8, "little") if zstd else b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
     left = content
     checksum = 0
     for number in range(blocks):
@@ -170,7 +172,7 @@ def tombstone(length: int, date: str, seed: str, *, zstd: bool) -> Iterator[byte
         data = b"".join(_content(head, content, begin, begin + size))
         checksum = crc(data, checksum)
         last = number == blocks - 1
-        yield _zstd_block(size, last=last) if zstd else _gzip_block(size, last=last)
+        yield (last | size << 3).to_bytes(3, "little") if zstd else struct.pack("<?HH", last, size, size ^ 0xFFFF)
         yield data
         left -= size
     if not zstd:
@@ -206,18 +208,6 @@ def _content(head: bytes, content: int, begin: int, end: int) -> Iterator[bytes]
     tail = b"\r\n\r\n"
     if end > content - 4:
         yield tail[max(0, begin - (content - 4)) : end - (content - 4)]
-
-
-def _gzip_block(size: int, *, last: bool) -> bytes:
-    return bytes((last,)) + size.to_bytes(2, "little") + (size ^ 0xFFFF).to_bytes(2, "little")
-
-
-def _zstd_head(content: int) -> bytes:
-    return b"\x28\xb5\x2f\xfd\xe0" + content.to_bytes(8, "little")  # One segment; its size in eight bytes.
-
-
-def _zstd_block(size: int, *, last: bool) -> bytes:
-    return (last | size << 3).to_bytes(3, "little")
 
 
 class _WarcRewriter:
@@ -307,8 +297,7 @@ def _needing(
                     revisits.append(one)
     found: dict[str, tuple[RecordIdentity, list[RecordIdentity]]] = {}
     for one in revisits:
-        original = by_id.get(one.refers_id) or by_date.get((one.refers_url, one.refers_date))
-        if original is not None:
+        if (original := by_id.get(one.refers_id) or by_date.get((one.refers_url, one.refers_date))) is not None:
             found.setdefault(original.record_id, (original, []))[1].append(one)
     # A 304 has the head of no page: the first that was sent whole becomes the response.
     return [(one, sorted(them, key=lambda seen: seen.profile == NOT_MODIFIED)) for one, them in found.values()]

@@ -231,8 +231,7 @@ class Ahead:
     def __init__(self, config: Config, directory: Path, *, is_on: bool) -> None:
         """Have a process for each processor, within half of the memory; none without `is_on`, and for one processor."""
         cores = processors()
-        places = config.memory.budget_bytes // 2 // PROCESS_BYTES
-        self._processes = min(cores, places) if is_on and cores > 1 else 0
+        self._processes = min(cores, config.memory.budget_bytes // 2 // PROCESS_BYTES) if is_on and cores > 1 else 0
         self._pool = WorkerPool(
             (sys.executable, "-P", "-m", "gossamer.results.isolated", str(directory / FILE), "captures"),
             config.crawl.process_s_max, max(1, self._processes), STRETCHES_WAITING, child_environment(),

@@ -265,8 +265,7 @@ class Captures:
         self, capture: Capture, place: Archived | None, source: str, examined: Examined | None, shown: ListedPage
     ) -> str:
         """Import a capture with what another process found and browsers showed; return why it is left out."""
-        stages = self._stages
-        url = stages.namer.name(capture.url)
+        url = self._stages.namer.name(capture.url)
         if url is None:
             return "address"
         identity = _identity(capture)
@@ -334,8 +333,7 @@ class Captures:
         # Other archives need none of it.
         from gossamer.features.render.rendering import BOM, add_sent  # noqa: PLC0415
 
-        content = Content(BOM + rendered.html)
-        seen = self._stages.examiner.look_again(reply, content, url.fingerprint, url.text)
+        seen = self._stages.examiner.look_again(reply, Content(BOM + rendered.html), url.fingerprint, url.text)
         add_sent(seen.findings, examined.findings)
         return replace(seen, sent=examined.content, rendering=RENDERED, rendered=rendered)
 

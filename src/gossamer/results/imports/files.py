@@ -65,5 +65,4 @@ def sizes_at(url: str, options: ArchiveOptions) -> dict[str, int]:
     scheme, _, path = url.partition("://")
     bucket, _, name = path.partition("/")
     root = f"{scheme}://{bucket}"
-    sizes = store_at(root, options).sizes(name.rstrip("/"))
-    return {f"{root}/{one}": size for one, size in sorted(sizes.items())}
+    return {f"{root}/{one}": size for one, size in sorted(store_at(root, options).sizes(name.rstrip("/")).items())}

@@ -209,8 +209,7 @@ class Importer:
         """Put seeds into the scope, before anything is judged."""
         ring = self._shard.ring
         for text in texts:
-            url = ring.urls.namer.name(text)
-            if url is not None:
+            if (url := ring.urls.namer.name(text)) is not None:
                 ring.scope.roots.add_seed(url)
                 self._captures.seeds[url.key] = url.text
 
@@ -305,8 +304,7 @@ class Importer:
 
     async def _commit_sometimes(self) -> None:
         now = self._telemetry.clock.now()
-        counters = self._telemetry.counters
-        is_full = counters.in_epoch >= self._options.commit_pages or self._committer.crowding() >= 1
+        is_full = self._telemetry.counters.in_epoch >= self._options.commit_pages or self._committer.crowding() >= 1
         if is_full or now - self._last_commit >= self._options.commit_s:
             await self._committer.commit()
             self._last_commit = now

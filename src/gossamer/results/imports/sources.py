@@ -169,9 +169,7 @@ def _look(place: str, size: int, store: ArchiveOptions) -> list[Source]:
     try:
         with open_place(place, store, size) as file:
             source = replace(source, size=file.seek(0, os.SEEK_END))
-            if _begin(file, 4).startswith(b"PK\3\4"):
-                return _members(file, source)
-            return [_recognize(file, source)]
+            return _members(file, source) if _begin(file, 4).startswith(b"PK\3\4") else [_recognize(file, source)]
     except OSError as error:
         return [replace(source, fault=f"cannot be read: {error.strerror or error}")]
     except (StoreError, zipfile.BadZipFile, BrokenMemberError) as error:

@@ -39,8 +39,7 @@ def look_at_suspect(file: Path) -> None:
 def answer_for_modules(file: Path) -> None:
     """Answer what the modules that run isolated find in pages, until no more can be asked."""
     config, _ = _open_crawl(file)
-    seat = PoolSeat.of_process()
-    limits = LimitedModules(config.process.module_s_max, seat)
+    limits = LimitedModules(config.process.module_s_max, PoolSeat.of_process())
     modules = choose_modules(config, limits).isolated
     limit_memory(config.process.isolated_bytes_max)
     limits.answer_questions(modules)

@@ -49,8 +49,7 @@ def arrange(build: Build, about: SegmentInfo) -> tuple[list[Path], Path | None]:
                     left.write(table.filter(pa.array(~mask)))
             outs.write(taken)
             way = way_of(taken["depth"].to_numpy(), taken["hops"].to_numpy())
-            times = taken["listed"].to_numpy().astype(np.uint32)
-            way |= times << np.uint32(WAY_BITS)
+            way |= taken["listed"].to_numpy().astype(np.uint32) << np.uint32(WAY_BITS)
             waiting[LISTED.name].add(taken.num_rows, fp=taken["fingerprint"].to_numpy(), way=way)
             waiting.settle(0)
             listed += taken.num_rows
@@ -73,8 +72,7 @@ def in_order(build: Build) -> Iterator[pa.Table]:
             size += batch.nbytes
             if size > build.buffer_bytes:
                 # One site may have more than memory holds.
-                rest = (_batch(other, at) for other in files[number + 1 :])
-                yield from _on_disk(build, held, rest)
+                yield from _on_disk(build, held, (_batch(other, at) for other in files[number + 1 :]))
                 break
         else:
             table = pa.Table.from_batches(held, ROWS).combine_chunks()

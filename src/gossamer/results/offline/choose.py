@@ -82,8 +82,7 @@ def choose(build: Build) -> None:
         links = found.read(first, last)
         known = np.union1d(of_pages[0], listed[0])
         chosen = _choose(build, links, known, kind.dtype)
-        again = _again(build, rows, of_pages, listed, kind.dtype)
-        chosen = _mark_repeats(np.concatenate([chosen, again]))
+        chosen = _mark_repeats(np.concatenate([chosen, _again(build, rows, of_pages, listed, kind.dtype)]))
         waiting[kind.name].add_rows(chosen)
         _note_known(build, waiting, links, of_pages, listed, rows)
         build.count("known", len(known))
@@ -105,8 +104,7 @@ def _choose(build: Build, links: Rows, known: Any, dtype: np.dtype[Any]) -> Any:
     """Return for each new URL, and each way to judge it, the first of its shortest links, with its shortest path."""
     sites = links["site"]
     is_again = (links["variant"] & 3) == kinds.AGAIN
-    order = np.lexsort((links["pos"], links["way"], links["variant"], links["fp"]))
-    rows = links[order]
+    rows = links[np.lexsort((links["pos"], links["way"], links["variant"], links["fp"]))]
     starts = heads(rows["fp"], rows["variant"])
     chosen: Any = np.zeros(len(starts), dtype)
     first = rows[starts]
@@ -134,8 +132,7 @@ def _again(build: Build, rows: Rows, of_pages: Any, listed: Any, dtype: np.dtype
     times = _times(rows, prints, listed)
     wanted = ((flags & kinds.PASSING) != 0) & (times <= build.wish.retries)
     rows = rows[np.lexsort((rows["pos"], rows["at"], rows["fp"]))]
-    starts = heads(rows["fp"])
-    lasts = np.append(starts[1:], len(rows)) - 1
+    lasts = np.append(heads(rows["fp"])[1:], len(rows)) - 1
     again: Any = np.zeros(int(wanted.sum()), dtype)
     again["fp"], again["way"], again["variant"] = prints[wanted], ways[wanted], kinds.AGAIN
     again["pos"] = rows["pos"][lasts][wanted] + np.uint64(build.links.rows)
@@ -145,8 +142,7 @@ def _again(build: Build, rows: Rows, of_pages: Any, listed: Any, dtype: np.dtype
 
 def _times(rows: Rows, prints: Any, listed: Any) -> npt.NDArray[np.int64]:
     """Return how often each page was listed or, where that was not counted, visited."""
-    at = np.searchsorted(prints, rows["fp"])
-    times = np.bincount(at, rows["first"], len(prints)).astype(np.int64)
+    times = np.bincount(np.searchsorted(prints, rows["fp"]), rows["first"], len(prints)).astype(np.int64)
     known, ways = listed
     place = place_of(known, prints)
     counted = np.where(place >= 0, (ways >> np.uint32(kinds.WAY_BITS))[place] if len(known) else 0, 0).astype(np.int64)
@@ -186,8 +182,7 @@ def _note_known(build: Build, waiting: StepRecords, links: Rows, of_pages: Any, 
     hops = np.full(len(fps), 1 << 20)
     np.minimum.at(depth, place[there], kinds.depth_of(links["way"][there]))
     np.minimum.at(hops, place[there], kinds.hops_of(links["way"][there]))
-    offered = kinds.way_of(depth, hops)
-    best = kinds.least_of_both(offered, held)
+    best = kinds.least_of_both(kinds.way_of(depth, hops), held)
     better = best != held
     if build.known.directory is not None and build.known.is_exact:
         waiting[ADDED.name].add(int(better.sum()), fp=fps[better], way=best[better])

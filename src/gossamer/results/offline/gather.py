@@ -38,8 +38,7 @@ def gather_pages(build: Build) -> None:
     ) if name in build.pages.schema.names]  # fmt: skip
     foreign = _foreign_ranges(build.inputs.pages)
     for start, batch in waiting.over_rows("pages", build.pages, columns):
-        keys = _keys(build, batch["url"]) if _is_in(foreign, start) else decode(batch["key"])
-        prints = prints_of(keys)
+        prints = prints_of(_keys(build, batch["url"]) if _is_in(foreign, start) else decode(batch["key"]))
         link_types = decode(batch["link_type"])
         flags = _flags(build, batch, link_types)
         hops = _numbers(batch, "hops") if "hops" in columns else _is(link_types, "redirect").astype(np.int64)
@@ -59,14 +58,12 @@ def gather_origins(build: Build) -> None:
         ends = runs.run_ends.to_numpy()
         urls = build.judge.namer.names(values_of(runs.values))
         rows = start + np.concatenate([[0], ends[:-1]]).astype(np.uint64)
-        sites = _sites(urls) if build.sites_needed else 0
-        waiting["from"].add(len(urls), fp=named_prints(urls), pos=rows, site=sites)
+        waiting["from"].add(len(urls), fp=named_prints(urls), pos=rows, site=_sites(urls) if build.sites_needed else 0)
 
 
 def join_ways(build: Build) -> None:
     """Find the way to each page that has links."""
-    kind = kinds.way_kind(build.links.rows)
-    waiting = StepRecords(build, [kind])
+    waiting = StepRecords(build, [kinds.way_kind(build.links.rows)])
     pages = build.runs(kinds.PAGE)
     origins = build.runs(kinds.FROM)
     shorter = build.runs(kinds.KNOWN._replace(name="shorter"))
@@ -145,8 +142,7 @@ def pages_of(rows: Rows, shorter: Rows) -> tuple[Any, Any, Any]:
 
 def combine(rows: Rows) -> Rows:
     """Return of links that lead to one place in one way only the first: a site's pages repeat theirs."""
-    order = np.lexsort((rows["way"], rows["site"], rows["variant"], rows["fp"]))
-    rows = rows[order]
+    rows = rows[np.lexsort((rows["way"], rows["site"], rows["variant"], rows["fp"]))]
     return rows[heads(rows["fp"], rows["variant"], rows["site"], rows["way"])]
 
 
@@ -206,8 +202,7 @@ def _flags(build: Build, batch: pa.RecordBatch, link_types: pa.Array) -> npt.NDA
 def _copies(build: Build, batch: pa.RecordBatch) -> Mask:
     originals = values_of(decode(batch["duplicate_of"]).fill_null(""))
     copies = np.zeros(batch.num_rows, bool)
-    places = [place for place, text in enumerate(originals) if text]
-    if places:
+    if places := [place for place, text in enumerate(originals) if text]:
         urls = values_of(batch["url"])
         for place in places:
             one, other = build.judge.namer.names((urls[place], originals[place]))
@@ -269,12 +264,9 @@ def _keys(build: Build, texts: pa.Array) -> pa.Array:
 
 
 def _sites(urls: list[Url | None]) -> npt.NDArray[np.uint32]:
-    return np.array([site_mark(url.site) if url is not None else 0 for url in urls], np.uint32)
-
-
-def site_mark(site: str) -> int:
-    """Return 32 bits for a site, never 0."""
-    return xxh3_64_intdigest(site.encode()) & _SITE_BITS or 1
+    """Return 32 bits for each site, never 0; 0 for what has no address."""
+    marks = (xxh3_64_intdigest(url.site.encode()) & _SITE_BITS or 1 if url is not None else 0 for url in urls)
+    return np.fromiter(marks, np.uint32, len(urls))
 
 
 def place_of(listed: Any, values: Any) -> npt.NDArray[np.int64]:

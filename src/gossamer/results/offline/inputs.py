@@ -222,7 +222,5 @@ def _take(capture: Capture, tables: TableFiles, reader: Reader, namer: Namer) ->
 
 
 def _add_link(tables: TableFiles, namer: Namer, source: str, found: Found) -> None:
-    target = namer.name(found.url)
-    if target is not None:  # In the order of `LINKS`.
-        row = (source, target.text, target.key, found.link_type, found.anchor_text, found.nofollow)
-        tables.add("links", row)
+    if (target := namer.name(found.url)) is not None:  # In the order of `LINKS`.
+        tables.add("links", (source, target.text, target.key, found.link_type, found.anchor_text, found.nofollow))

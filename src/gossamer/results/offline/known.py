@@ -69,8 +69,7 @@ class Filters:
                 continue
             values = fps[start:end].tolist()
             for path, places in self._files:
-                bits = _load(path, places, group)
-                if bits is not None:
+                if (bits := _load(path, places, group)) is not None:
                     held[start:end] |= np.fromiter((value in bits for value in values), bool, len(values))
         return held
 

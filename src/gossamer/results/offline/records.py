@@ -105,9 +105,8 @@ class RecordRun:
         """Return the records of the cells from `first` up to and without `last`."""
         start = int(self.offsets[first])
         end = int(self.offsets[last])
-        width = self._kind.dtype.itemsize
         with self.path.open("rb") as file:
-            file.seek(_HEAD.size + _OFFSETS_BYTES + start * width)
+            file.seek(_HEAD.size + _OFFSETS_BYTES + start * self._kind.dtype.itemsize)
             return np.fromfile(file, self._kind.dtype, end - start)
 
 

@@ -62,8 +62,7 @@ class SeedFingerprints:
 
     def _settle(self) -> None:
         if self._young:
-            young = np.fromiter(self._young, np.uint64, len(self._young))
-            self._others = np.union1d(self._others, young)
+            self._others = np.union1d(self._others, np.fromiter(self._young, np.uint64, len(self._young)))
             self._young = set()
 
 
@@ -115,8 +114,7 @@ def _follow(judge: Judge, seeds: SeedFingerprints, pages: RowSource) -> bool:
         for url, target in zip(judge.namer.names(urls), judge.namer.names(targets), strict=True):
             if url is None or target is None:
                 continue
-            kind = seeds.kind(url.fingerprint)
-            if kind:
+            if kind := seeds.kind(url.fingerprint):
                 judge.roots.widen(url, target, kind)
                 if target.key != url.key and seeds.add(target.fingerprint, kind):
                     found = True

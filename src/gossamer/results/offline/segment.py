@@ -352,8 +352,7 @@ def rules_of(options: UrlOptions) -> str:
 def _fit_column(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
     column = rows[field.name]
     if field.name == "key":
-        same = pc.fill_null(pc.equal(column, rows["url"]), True)
-        return pc.if_else(same, pa.scalar(None, pa.string()), column)
+        return pc.if_else(pc.fill_null(pc.equal(column, rows["url"]), True), pa.scalar(None, pa.string()), column)
     if column.type == field.type:
         return column
     return column.dictionary_encode() if field.type == _FEW else column.cast(field.type)

@@ -48,8 +48,7 @@ def stretches(build: Build) -> int:
     """Return into how many stretches of partitions the rows are cut: such that one fits into memory, as a rule."""
     figures = build.work.state.figures
     if "stretches" not in figures:
-        chosen = build.runs(choice_kind(build.rows_all)).count
-        wanted = chosen * ROW_BYTES // build.buffer_bytes
+        wanted = build.runs(choice_kind(build.rows_all)).count * ROW_BYTES // build.buffer_bytes
         figures["stretches"] = min(PARTITIONS, 1 << int(wanted).bit_length())
     return figures["stretches"]
 

@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from gossamer.model.words import bit_rate, counted, duration, size
 from gossamer.results.report import svg
-from gossamer.results.report.figures import Bucket, Commits, Report, TimelineFigures
+from gossamer.results.report.figures import Bucket, Report, TimelineFigures
 from gossamer.results.report.parts import (
     LINES_MAX,
     ReportBars,
@@ -168,16 +168,12 @@ def _course(course: TimelineFigures) -> Iterator[str]:
     if any(queued):
         said = f"URLs that were not finished, in steps of {step}."
         yield figure("Queue length", said, queued, "{:,.0f} URLs".format, "URLs")
-    if course.commits.count:
-        commits = [one.commit_s for one in course.steps]
-        yield figure("Commits", _commit_note(course.commits), commits, seconds, "seconds")
-
-
-def _commit_note(commits: Commits) -> str:
-    return (
-        f"The longest in each step. {commits.count:,} commits took {seconds(commits.mean_s)} on average and "
-        f"{seconds(commits.p99_s)} in 99% of cases; one stalled the crawl for {seconds(commits.cut_max_s)} at most."
-    )
+    if (commits := course.commits).count:
+        said = (
+            f"The longest in each step. {commits.count:,} commits took {seconds(commits.mean_s)} on average and "
+            f"{seconds(commits.p99_s)} in 99% of cases; one stalled the crawl for {seconds(commits.cut_max_s)} at most."
+        )
+        yield figure("Commits", said, [one.commit_s for one in course.steps], seconds, "seconds")
 
 
 def _log_log(title: str, said: str, buckets: Sequence[Bucket], *, of_bytes: bool) -> str:
@@ -199,8 +195,7 @@ def _fetch_times(report: Report) -> str:
     times = report.fetch_s
     rows = {"half": times.p50, "90%": times.p90, "99%": times.p99, "the longest": times.max, "mean": times.mean}
     cells = ((name, seconds(value)) for name, value in rows.items() if times.max)
-    said = "From the start of a request to its last byte."
-    return _table("Fetch times", said, ("of fetches", "took at most"), cells)
+    return _table("Fetch times", "From the start of a request to its last byte.", ("of fetches", "took at most"), cells)
 
 
 def _bars(part: ReportBars) -> str:

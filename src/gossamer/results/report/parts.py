@@ -1,6 +1,6 @@
 """Parts: the lists and tables of a report as values, which its text and its page show each in its own form."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -63,7 +63,10 @@ def early_parts(report: Report) -> Iterator[ReportRows]:
 def parts_of(report: Report) -> Iterator[ReportBars | ReportRows]:
     """Yield all others."""
     yield _politeness(report)
-    cost = f" {cost}." if (cost := render_cost(report.rendering)) else ""
+    cpu_s = report.rendering.get("cpu_s", 0.0)
+    links = report.rendering.get("links_gained", 0.0)
+    each = f", {cpu_s / links:,.2f} s a link" if links else ""
+    cost = f" {links:,.0f} links gained, {cpu_s:,.1f} s of processor time{each}." if report.rendering else ""
     yield ReportBars("Outcomes of URLs", "How the last attempt at each URL ended.", report.url_outcomes)
     yield ReportBars("Outcomes of attempts", "How attempts ended.", report.outcomes)
     yield ReportBars("Status codes", "What servers answered.", report.statuses)
@@ -141,14 +144,6 @@ def _failures(report: Report) -> Iterator[ReportRows]:
     lines = [[one.url or one.unmatched, *filter(None, (one.error,))] for one in report.failed_modules]
     said = "By failures, with the last error of each."
     yield ReportRows("Processing modules and fields that failed", said, heads, failed, details=lines)
-
-
-def render_cost(facts: Mapping[str, float]) -> str:
-    """Return what rendering brought and took; nothing where no page was rendered."""
-    cpu_s = facts.get("cpu_s", 0.0)
-    links = facts.get("links_gained", 0.0)
-    each = f", {cpu_s / links:,.2f} s a link" if links else ""
-    return f"{links:,.0f} links gained, {cpu_s:,.1f} s of processor time{each}" if facts else ""
 
 
 def instant(wall_s: float | None) -> str:

@@ -175,16 +175,13 @@ def _copies(tables: ReportTables) -> tuple[figures.CopyFigures, ...]:
 
 def _troubles(tables: ReportTables) -> tuple[figures.Trouble, ...]:
     rows = tables.query_slices(_SQL["troubles"], _KIND, kind=_KIND, limit=LINES_MAX, few=ATTEMPTS_MAX)
-    most = sorted(rows, key=lambda row: (-row[2], *row[:2]))[:LINES_MAX]
     return tuple(
         figures.Trouble(outcome, kind, count, url, error, tuple(dict.fromkeys(urls))[1:EXAMPLES_MAX])
-        for outcome, kind, count, url, error, urls in most
+        for outcome, kind, count, url, error, urls in sorted(rows, key=lambda row: (-row[2], *row[:2]))[:LINES_MAX]
     )
 
 
 def outcomes(directory: Path) -> dict[str, str]:
     """Return the last outcome of each key of a finished crawl. Holds all of them: for crawls that fit in memory."""
     with open_tables(directory, MEMORY_BYTES_MAX) as tables:
-        if tables is None:
-            return {}
-        return dict(tables.all(_SQL["last_outcomes"]))
+        return dict(tables.all(_SQL["last_outcomes"])) if tables is not None else {}

@@ -28,10 +28,9 @@ def course(tables: ReportTables, begun: float, duration_s: float) -> figures.Tim
     if tables.has_epochs:
         longest_s = dict(tables.all(_SQL["commit_steps"], begun=repr(begun), step=step_s))
     numbers = range(min(rows, default=0), max(rows) + 1)
-    queues = _queues(tables, begun, step_s, numbers)
     steps = tuple(
         figures.TimelineStep(number * step_s, *rows.get(number, (0, 0, 0)), longest_s.get(number, 0.0), queued)
-        for number, queued in zip(numbers, queues, strict=True)
+        for number, queued in zip(numbers, _queues(tables, begun, step_s, numbers), strict=True)
     )
     silences = tables.all(_SQL["silences"], begun=repr(begun), least=SILENCE_S_MIN, limit=SILENCES_MAX)
     commits = tables.all(_SQL["commits"]) if tables.has_epochs else []

@@ -41,8 +41,7 @@ def _lines(report: figures.Report, width: int) -> Iterator[str]:
     if report.incomplete:
         yield from wrap(f"Incomplete: {printable(report.incomplete)}", width)
         yield ""
-    early = [line for part in early_parts(report) for line in _table(part, width)]
-    if early:
+    if early := [line for part in early_parts(report) for line in _table(part, width)]:
         yield from (*early[1:], "")
     yield from _pending_lines(report, width)
     if not report.attempts:
@@ -191,8 +190,7 @@ def _shorten(text: str, width: int) -> str:
 
 def _bar(part: float, width: int) -> str:
     """A bar of at least one eighth of a cell; none of nothing."""
-    eighths = max(1, round(part * width * 8)) if part else 0
-    whole, rest = divmod(eighths, 8)
+    whole, rest = divmod(max(1, round(part * width * 8)) if part else 0, 8)
     return "█" * whole + (_EIGHTHS[rest] if rest else "")
 
 

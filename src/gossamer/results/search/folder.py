@@ -97,8 +97,7 @@ def is_behind(directory: Path, position: str) -> bool:
         return False
     else:
         shard = int(followed[1])
-        incarnation = int(followed[2])
-        known = {shard: (incarnation, sys.maxsize)}
+        known = {shard: (int(followed[2]), sys.maxsize)}
     logs = (path for folder in ("tables", "shard-*/tables") for path in (directory / "state").glob(f"{folder}/pages-*"))
     present = [*files_of(directory, "pages"), *(path for path in logs if path.stat().st_size)]
     newest = _newest(path.name for path in present)
@@ -162,8 +161,7 @@ def faults(folder: Path, *, deep: bool) -> Iterator[tuple[Path, str]]:
         return
     for name, sums in recorded.items():
         file = folder / name
-        fault = _fault(file, sums, deep=deep)
-        if fault and path.exists():  # Else a writer has just taken the index.
+        if (fault := _fault(file, sums, deep=deep)) and path.exists():  # Else a writer has just taken the index.
             yield file, fault
 
 
@@ -176,8 +174,7 @@ def require_sound(folder: Path) -> None:
         recorded = msgspec.json.decode((folder / SUMS).read_bytes(), type=dict[str, Sums])
     except (OSError, msgspec.MsgspecError):
         return
-    small = sum(sums.length for sums in recorded.values()) <= COMPARED_BYTES_MAX
-    for file, what in faults(folder, deep=small):
+    for file, what in faults(folder, deep=sum(sums.length for sums in recorded.values()) <= COMPARED_BYTES_MAX):
         crawl = shell_word(crawl_of(folder))
         raise DamagedError(f"{file} {what}; `gossamer search {crawl} --build` rebuilds the index")
 

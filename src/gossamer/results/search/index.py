@@ -174,8 +174,7 @@ def open_index(folder: Path, place: Path | None = None) -> tantivy.Index:
 def position_in(index: tantivy.Index) -> str:
     """Return the position of an index's last commit; empty before the first."""
     searcher = index.searcher()
-    query = tantivy.Query.term_query(index.schema, "key", POSITION)
-    for _, address in searcher.search(query, 1).hits:
+    for _, address in searcher.search(tantivy.Query.term_query(index.schema, "key", POSITION), 1).hits:
         return text_in(searcher.doc(address), "position")
     return ""
 

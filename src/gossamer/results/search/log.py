@@ -39,8 +39,7 @@ class SearchLog:
 
     def add(self, visited: Visited) -> Archived:
         """Add one finished attempt. Raises OSError: the disk is full; the page is kept for the next `cut`."""
-        document = document_of(visited)
-        if document is not None:
+        if (document := document_of(visited)) is not None:
             self._held.append(document)
             self._held_bytes += len(document.text) + len(document.title) + len(document.url)
             if self._held_bytes >= self._options.frame_bytes_max:

@@ -202,5 +202,4 @@ def _letters() -> dict[str, str]:
 
 def _pattern(term: str) -> str:
     letters = _letters()
-    plain = fold(term)
-    return "".join(f"[{one}{letters[one]}]" if one in letters else re.escape(one) for one in plain)
+    return "".join(f"[{one}{letters[one]}]" if one in letters else re.escape(one) for one in fold(term))

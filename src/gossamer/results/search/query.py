@@ -131,8 +131,7 @@ def _within(schema: tantivy.Schema, query: tantivy.Query, question: SearchQuesti
     for field in ("host", "site", "language"):
         if value := getattr(question, field):
             term = tantivy.Query.term_query(schema, field, filter_value(field, value))
-            only = tantivy.Query.const_score_query(term, 0.0)
-            parts.append((tantivy.Occur.Must, only))
+            parts.append((tantivy.Occur.Must, tantivy.Query.const_score_query(term, 0.0)))
     return tantivy.Query.boolean_query(parts)
 
 

@@ -69,8 +69,7 @@ class Snippets:
         """Return what of the query a word of the page matches; empty for nothing."""
         known = self._found.get((word, language))
         if known is None:
-            terms = terms_of(word)
-            loose = [form for term in terms for form in (term, *loose_of(term, language))]
+            loose = [form for term in terms_of(word) for form in (term, *loose_of(term, language))]
             known = next((term for term in loose if term in self._loose or term.startswith(self._beginnings)), "")
             self._found[word, language] = known
         return known
@@ -101,6 +100,5 @@ def _best_start(text: str, marks: list[_Mark]) -> int:
             start = first
     if start <= _LEAD_CHARACTERS:
         return 0
-    lead = text[start - _LEAD_CHARACTERS : start]
-    space = re.search(r"\s", lead)
+    space = re.search(r"\s", text[start - _LEAD_CHARACTERS : start])
     return start - _LEAD_CHARACTERS + (space.end() if space else 0)

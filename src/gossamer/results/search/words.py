@@ -72,8 +72,7 @@ def normal(text: str) -> str:
     """Return the one form of equal texts."""
     if text.isascii():
         return text.lower()
-    folded = unicodedata.normalize("NFKC", _IGNORED.sub("", text)).casefold()
-    return unicodedata.normalize("NFKC", folded)
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", _IGNORED.sub("", text)).casefold())
 
 
 def terms_of(text: str) -> list[str]:

@@ -239,8 +239,7 @@ class Verification:
         folders = index_folders(self._directory)
         for folder in folders:
             for path, what in faults_of_search(folder, deep=self._deep):
-                name = str(path.relative_to(self._directory))
-                yield self._damage(name, "search", what, "search", remedy)
+                yield self._damage(str(path.relative_to(self._directory)), "search", what, "search", remedy)
         wanted = config.search.enabled and bool(files_of(self._directory, "pages"))
         if wanted and not folders and all(home.is_there for home in every):
             yield self._damage(f"{SEARCH}/meta.json", "search", "is missing", "search", remedy)
