@@ -281,14 +281,8 @@ def stream(crawl: ExportedCrawl, request: ExportRequest, out: BinaryIO, folder: 
     tables = tables_of(crawl, to, request.table)
     inputs = _inputs_of(crawl, tables, request, folder)
     source = RowSource(inputs.tables[tables[0]], request.where, tables[0])
-    return Exported(
-        {tables[0]: stream_rows(out, FORMS[to](), source, lambda _: None)},
-        resumed=False,
-        running=inputs.running,
-        newer=0,
-        unread=inputs.unread,
-        answers=inputs.answers,
-    )
+    rows = {tables[0]: stream_rows(out, FORMS[to](), source, lambda _: None)}
+    return Exported(rows, False, inputs.running, 0, inputs.unread, inputs.answers)
 
 
 def check(to: str, table: str, where: str, memory_bytes_max: int) -> None:

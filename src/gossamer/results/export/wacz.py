@@ -219,17 +219,13 @@ def _write_index(target: Path, target_of_blocks: Path, lines: Iterator[bytes]) -
         blocks.write(b"!meta 0 " + _JSON.encode({"format": "cdxj-gzip-1.0", "filename": target.name}) + b"\n")
         offset = 0
         while some := list(islice(lines, LINES_A_BLOCK)):
-            offset = _write_block(packed, blocks, some, offset)
+            data = isal_zlib.compress(b"".join(some), 2, 31)
+            packed.write(data)
+            place = {"offset": offset, "length": len(data), "digest": "sha256:" + hashlib.sha256(data).hexdigest()}
+            blocks.write(some[0][: some[0].find(b" {") + 1] + _JSON.encode(place) + b"\n")
+            offset += len(data)
     publish(new, target)
     publish(new_of_blocks, target_of_blocks)
-
-
-def _write_block(packed: BinaryIO, blocks: BinaryIO, lines: list[bytes], offset: int) -> int:
-    data = isal_zlib.compress(b"".join(lines), 2, 31)
-    packed.write(data)
-    place = {"offset": offset, "length": len(data), "digest": "sha256:" + hashlib.sha256(data).hexdigest()}
-    blocks.write(lines[0][: lines[0].find(b" {") + 1] + _JSON.encode(place) + b"\n")
-    return offset + len(data)
 
 
 def _write_pages(target: Path, plan: Path, held: _HeldWarcs, bodies: RecordBodies, means: Means) -> MainPage:
