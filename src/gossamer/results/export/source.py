@@ -59,14 +59,9 @@ def pieces_of(paths: Iterable[Path], recorded: Mapping[str, int | None] | None =
         crc = (recorded or {}).get(f"{table}/{path.name}")
         if crc is not None and crc_of(path) != crc:
             raise damage_error(path)
-        found.append(ExportPiece(str(path), path.stat().st_size, _rows_in(path), crc))
+        with naming(path):
+            found.append(ExportPiece(str(path), path.stat().st_size, pq.read_metadata(path).num_rows, crc))
     return found
-
-
-def _rows_in(path: Path) -> int:
-    with naming(path):
-        rows: int = pq.read_metadata(path).num_rows
-    return rows
 
 
 def require_sound(pieces: Sequence[ExportPiece]) -> None:

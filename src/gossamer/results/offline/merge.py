@@ -87,8 +87,7 @@ def _pieces(segment: Segment, width: int) -> Iterator[tuple[int, pa.Table]]:
 def _as_rows(batch: pa.RecordBatch, row: int) -> pa.Table:
     """Return rows as a build sorts them; another segment may have them too."""
     count = batch.num_rows
-    columns = {name: batch.column(name) for name in SCHEMA.names}
-    values = [columns[name].cast(ROWS.field(name).type) for name in SCHEMA.names]
+    values = [batch.column(name).cast(ROWS.field(name).type) for name in SCHEMA.names]
     more = [np.zeros(count, np.uint32), np.ones(count, bool), np.arange(row, row + count, dtype=np.uint64)]
     return pa.table([*values, *(pa.array(one) for one in more)], schema=ROWS)
 

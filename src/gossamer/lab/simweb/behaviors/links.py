@@ -63,9 +63,8 @@ def _relations(place: PagePlace) -> Made:
     for rel in ("next", "prev", "canonical", "alternate"):
         sheet.head(f'<link rel="{rel}" href="{place.at}only-{rel}.html">', _to(place, f"only-{rel}", rel))
     sheet.head(f'<link rel="contents" href="{place.at}only-contents.html">', _to(place, "only-contents", "related"))
-    header = f'<{place.at}only-header-next.html>; rel="next"'
     sheet.head("", _to(place, "only-header-next", "next"))
-    return sheet.page(headers=(("Link", header),))
+    return sheet.page(headers=(("Link", f'<{place.at}only-header-next.html>; rel="next"'),))
 
 
 def _markup(place: PagePlace) -> Made:
