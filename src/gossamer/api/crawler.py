@@ -138,7 +138,6 @@ class Crawler(BaseCrawler):
         last commit is saved.
         """
         self._require_loop()
-        self._has_run = True
         self._allow_files()  # Before any is opened.
         was_new = self._is_new
         before = there_before(self.directory)
@@ -149,6 +148,7 @@ class Crawler(BaseCrawler):
             if was_new and not self._is_new and not DirectoryLock.is_held(self.directory / LOCK):
                 remove_new(self.directory, *before)
             raise
+        self._has_run = True
         try:
             with record_end(shard):
                 self._write_config(self.config)
