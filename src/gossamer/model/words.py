@@ -65,8 +65,7 @@ def _scale(number: float, units: Sequence[str]) -> str:
 
 def duration(seconds: float, decimals: int = 0) -> str:
     """Return a duration in one or two units: 8 s, 2 min 5 s, 3 h 12 min, 2 d 4 h. `decimals` applies below a minute."""
-    whole = max(0, round(seconds))
-    minutes, s = divmod(whole, 60)
+    minutes, s = divmod(max(0, round(seconds)), 60)
     hours, minutes_left = divmod(minutes, 60)
     days, hours_left = divmod(hours, 24)
     if not minutes:

@@ -250,8 +250,7 @@ def _add_sum(record: bytes) -> bytes:
 def _carry_over(recovered: Recovered, now: float) -> bytes:
     """Return the records that this process takes over, since they must survive its death too."""
     hosts = _longest(recovered.hosts, now)
-    addresses = _longest(recovered.addresses, now)
-    pairs = zip_longest(hosts, addresses, fillvalue=(0, 0.0))
+    pairs = zip_longest(hosts, _longest(recovered.addresses, now), fillvalue=(0, 0.0))
     return b"".join(_add_sum(_RECORD.pack(host, place, host_at, at, now, 0)) for (host, host_at), (place, at) in pairs)
 
 

@@ -147,8 +147,7 @@ def sort_query(parts: Parts) -> Parts:
     """Sort the query's parameters by name; those of one name keep their order."""
     if parts.query is None or "&" not in parts.query:
         return parts
-    query = "&".join(sorted(parts.query.split("&"), key=_parameter_name))
-    return replace(parts, query=query)
+    return replace(parts, query="&".join(sorted(parts.query.split("&"), key=_parameter_name)))
 
 
 RULES: Final[Mapping[str, Rule]] = MappingProxyType(

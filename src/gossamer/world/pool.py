@@ -140,8 +140,7 @@ class WorkerPool:
         if self._queue is None:
             self._queue = socket.socketpair()
             self._memory = _make_shared_memory()
-        parts = [_HEAD.pack(number, len(head), len(body)), head, body]
-        _write(self._memory, parts, place * PLACE_BYTES)
+        _write(self._memory, [_HEAD.pack(number, len(head), len(body)), head, body], place * PLACE_BYTES)
         files = [file] if file is not None else []
         try:
             socket.send_fds(self._queue[0], [bytes([place])], files, socket.MSG_DONTWAIT)

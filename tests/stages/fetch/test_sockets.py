@@ -12,7 +12,7 @@ from typing import Any
 import pycurl
 import pytest
 
-from gossamer.stages.fetch.sockets import EpollSockets, LoopSockets
+from gossamer.stages.fetch.driver import EpollSockets, LoopSockets
 from gossamer.world.loop import loop_factory
 
 KINDS = [

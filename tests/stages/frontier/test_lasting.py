@@ -11,9 +11,8 @@ import pytest
 
 from gossamer.model.visits import Contact
 from gossamer.model.words import duration
-from gossamer.stages.frontier.lasting import LONGER_S_MIN
 from gossamer.stages.frontier.options import HostOverride, PolitenessOptions, politeness
-from gossamer.stages.frontier.overview import remaining
+from gossamer.stages.frontier.overview import LONGER_S_MIN, remaining
 from tests.stages.frontier.names import T0, Shard, linked, named
 
 Open = Callable[..., Shard]

@@ -279,8 +279,7 @@ class Unpacked:
         data = self._raw[8 : 8 + length]
         try:
             if data.startswith(ZSTD):
-                size = zstandard.frame_content_size(data)
-                if not 0 <= size <= DICTIONARY_BYTES_MAX:
+                if not 0 <= zstandard.frame_content_size(data) <= DICTIONARY_BYTES_MAX:
                     raise BrokenMemberError("has a dictionary of unknown size, or too large")
                 data = zstandard.ZstdDecompressor(max_window_size=WINDOW_BYTES_MAX).decompress(data)
             self._dictionary = zstandard.ZstdCompressionDict(data)

@@ -173,8 +173,7 @@ def authorization(challenge: Challenge, target: str, login: tuple[str, str], met
     user, password = login
 
     def digest(*parts: str) -> str:
-        made = hashlib.new(challenge.hash_name, ":".join(parts).encode(), usedforsecurity=False)
-        return made.hexdigest()
+        return hashlib.new(challenge.hash_name, ":".join(parts).encode(), usedforsecurity=False).hexdigest()
 
     count = f"{max(challenge.answers, 1):08x}"
     secret = digest(user, challenge.realm, password)

@@ -12,12 +12,11 @@ from gossamer.stages.frontier.budgets import Ledger
 from gossamer.stages.frontier.host import Host, Lease, PrerequisiteLease, VisitLease
 from gossamer.stages.frontier.hosts import HOST_BYTES, HostRecords, HostTable
 from gossamer.stages.frontier.index import HostIndex, LevelBias
-from gossamer.stages.frontier.lasting import lasting_hosts
 from gossamer.stages.frontier.limits import SharedGates, Sites, make_shared_gates
 from gossamer.stages.frontier.load import RequestLoad
 from gossamer.stages.frontier.options import BudgetOptions, FrontierOptions
 from gossamer.stages.frontier.origins import free_at, key_of, queue_of, settle, tidy
-from gossamer.stages.frontier.overview import NextTurn, facts_of, next_hosts, next_turn, overview
+from gossamer.stages.frontier.overview import NextTurn, facts_of, lasting_hosts, next_hosts, next_turn, overview
 from gossamer.stages.frontier.politeness import Politeness
 from gossamer.stages.frontier.priority import FrontierRules
 from gossamer.stages.frontier.queues import Queues

@@ -112,8 +112,7 @@ class HostTable:
         record = HostRecord(RECORD_VERSION, name) if data is None else decode_record(data)
         if self._remembered is not None:
             self._remembered.recall(record, partition, is_new=data is None)
-        fingerprint = self.recover(record)
-        host = Host(record, partition, prefix, fingerprint, self._politeness.of(name))
+        host = Host(record, partition, prefix, self.recover(record), self._politeness.of(name))
         host.is_new = data is None
         return host
 

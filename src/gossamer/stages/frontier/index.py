@@ -228,8 +228,7 @@ class HostIndex:
             del self._wakes[partition]
             # No host of the partition wakes earlier, so the seek skips deleted entries.
             begin = partition.to_bytes(2) + instant.to_bytes(8)
-            end = (partition + 1).to_bytes(2)
-            for key, _ in self._epochs.scan("sleep", begin, end):
+            for key, _ in self._epochs.scan("sleep", begin, (partition + 1).to_bytes(2)):
                 self._set_alarm(partition, _instant(key))
                 if _instant(key) / 1e6 <= now:
                     return partition, key[10:].decode()
@@ -245,8 +244,7 @@ class HostIndex:
 
     def next_sleeper(self) -> tuple[int, str] | None:
         """Return partition and name of the host that wakes first. Costs one seek."""
-        at = self.next_wake_at()
-        if at is None:
+        if self.next_wake_at() is None:
             return None
         instant, partition = self._alarms[0]
         begin = partition.to_bytes(2) + instant.to_bytes(8)
@@ -258,8 +256,7 @@ class HostIndex:
         found = []
         for instant, partition in nsmallest(most, ((instant, number) for number, instant in self._wakes.items())):
             begin = partition.to_bytes(2) + instant.to_bytes(8)
-            end = (partition + 1).to_bytes(2)
-            for key, _ in islice(self._epochs.scan("sleep", begin, end), most):
+            for key, _ in islice(self._epochs.scan("sleep", begin, (partition + 1).to_bytes(2)), most):
                 found.append((_instant(key) / 1e6, partition, key[10:].decode()))
         return nsmallest(most, found)
 

@@ -121,8 +121,7 @@ class FrontierMoves:
 
     def _defer_anew(self, first: int, end: int) -> None:
         """Have hosts that used up their budget wait as those that used it up in the present round here."""
-        keys = [key for key, _ in self._epochs.scan("deferred", *partition_range(first, end))]
-        for key in keys:
+        for key in [key for key, _ in self._epochs.scan("deferred", *partition_range(first, end))]:
             host = self._hosts.get(key[6:].decode(), int.from_bytes(key[:2]))
             self._index.enter_deferred(host, self._ledger.round)
             self._hosts.touch(host)

@@ -71,8 +71,7 @@ def has_answered(record: HostRecord, key: str) -> bool:
 
 def note_answered(record: HostRecord, key: str) -> None:
     """Note that an origin answered, and reset its failures."""
-    bit = ANSWERED.get(key, 0)
-    record.answered |= bit
+    record.answered |= ANSWERED.get(key, 0)
     one = record.origin(key)
     if one is not None:
         one.answered = True

@@ -118,8 +118,7 @@ class Queues:
 
     def put_due(self, host: Host, entry: QueueEntry, at: float, fingerprint: int) -> None:
         """Store a URL that is due at `at`."""
-        key = due_key(host.prefix, at, fingerprint)
-        self._epochs.put("due", key, encode_entry(entry))
+        self._epochs.put("due", due_key(host.prefix, at, fingerprint), encode_entry(entry))
         record = host.record
         instant = micros(at)
         host.due_next = min(host.due_next, at) if record.due else at
@@ -340,8 +339,7 @@ class Queues:
 
     def _readable(self, host: Host, now: float) -> list[int]:
         """Return the queues of a host with unread URLs whose origins do not wait."""
-        levels = host.record.levels.items()
-        waiting = [level for level, queue in levels if self._unread(host, level, queue)]
+        waiting = [level for level, queue in host.record.levels.items() if self._unread(host, level, queue)]
         if host.record.origins is None:
             return waiting
         return [level for level in sorted(waiting) if lane_at(host, level) <= now]
@@ -415,17 +413,15 @@ class Queues:
                     host.due_next = due_time(key)
                     break
                 room -= 1
-                item = self._due_item(decode_entry(value), key)
+                entry = decode_entry(value)
+                item = QueuedUrl(
+                    self._url_of(entry.url), entry.depth, entry.hops, entry.link_type, entry.referrer, entry.attempt,
+                    entry.seed, entry.revisit, entry.error, due_key=key,
+                )  # fmt: skip
                 window.append(item)
                 self.window_bytes += len(item.url.text) + ITEM_BYTES
                 out.add(key)
         host.window = window or None
-
-    def _due_item(self, entry: QueueEntry, key: bytes) -> QueuedUrl:
-        return QueuedUrl(
-            self._url_of(entry.url), entry.depth, entry.hops, entry.link_type, entry.referrer, entry.attempt,
-            entry.seed, entry.revisit, entry.error, due_key=key,
-        )  # fmt: skip
 
     def _drop_passed(self, host: Host, level: int, queue: LevelQueue, reading: Reading) -> None:
         # A block that still grows is not dropped: more may come under its number.

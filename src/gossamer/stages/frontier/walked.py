@@ -107,8 +107,7 @@ class WalkedPages:
 
     def begin_at(self, url: Url) -> None:
         """Let walks restart at a page. Call it once per page."""
-        prefix = url.partition.to_bytes(2)
-        known = prefix + b"n" + url.host.encode()
+        known = url.partition.to_bytes(2) + b"n" + url.host.encode()
         stored = self._epochs.get("walk", known)
         number = int.from_bytes(stored) if stored is not None else 0
         if not number:

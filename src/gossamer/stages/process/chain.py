@@ -89,10 +89,6 @@ def _int(value: object) -> int:
     return int(number)
 
 
-def _time(value: object) -> float:
-    return value.timestamp() if isinstance(value, datetime) else float(value)  # type: ignore[arg-type]
-
-
 def _texts(value: object) -> list[str]:
     if isinstance(value, str):
         raise TypeError("one text, not a list of them")
@@ -104,7 +100,7 @@ _FITTED: Mapping[str, Callable[[object], object]] = {
     "int": _int,
     "float": float,  # type: ignore[dict-item]
     "bool": bool,
-    "time": _time,
+    "time": lambda value: value.timestamp() if isinstance(value, datetime) else float(value),  # type: ignore[arg-type]
     "texts": _texts,
     "json": lambda value: msgspec.json.encode(value).decode(),
 }
@@ -197,8 +193,7 @@ class Modules:
         """As `process`. Yields where other work may run: within modules that have `process_in_slices`, and after each
         module that processes a large page. The modules share one time limit; short slices do not count.
         """
-        document = HtmlDocument(page, self._options)
-        carried: Page = HtmlPage(*msgspec.structs.astuple(page), document=document)
+        carried: Page = HtmlPage(*msgspec.structs.astuple(page), document=HtmlDocument(page, self._options))
         findings = Findings() if findings is None else findings
         errors: list[ModuleError] = []
         chosen = self.modules_for(page.media_type, page.link_type)

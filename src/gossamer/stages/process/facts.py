@@ -361,8 +361,7 @@ def _times(times: Sequence[Mapping[str, str]], latest: datetime) -> dict[str, da
 
 
 def _first(written: Iterable[str], latest: datetime) -> datetime | None:
-    times = map(moment, written)
-    return next((time for time in times if time is not None and time <= latest), None)
+    return next((time for time in map(moment, written) if time is not None and time <= latest), None)
 
 
 def _meta_values(metas: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[str]:

@@ -298,8 +298,7 @@ def read_json_feed(body: bytes, announcement: Announcement, related: list[tuple[
     if not feed.version.startswith(("https://jsonfeed.org/version/", "http://jsonfeed.org/version/")):
         return False
     announcement.kind = "feed"
-    items = (item for item in feed.items or () if isinstance(item, _Item))
-    for item in islice(items, ENTRIES_MAX):
+    for item in islice((item for item in feed.items or () if isinstance(item, _Item)), ENTRIES_MAX):
         address = item.url if isinstance(item.url, str) else item.id
         if isinstance(address, str) and (isinstance(item.url, str) or "://" in address[:16]):
             dates = (item.date_modified, item.date_published)

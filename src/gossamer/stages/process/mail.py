@@ -94,8 +94,7 @@ def _take(raw: bytes, found: Gathered, *, first: bool) -> None:
         if value:
             found.add(f"{name}: {value}\n")
     bodies = [part for part, _ in zip(message.walk(), range(PARTS_MAX), strict=False) if _is_text(part)]
-    plain = [part for part in bodies if part.get_content_subtype() == "plain"]
-    for part in plain or bodies:
+    for part in [part for part in bodies if part.get_content_subtype() == "plain"] or bodies:
         text = _content(part)
         if part.get_content_subtype() == "html":
             add_html(text.encode("utf-8", "replace"), found)

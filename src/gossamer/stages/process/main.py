@@ -99,8 +99,7 @@ def model() -> Model:
     data = pkgutil.get_data("gossamer.stages.process", "main.json.gz")
     assert data is not None
     learned = msgspec.json.decode(gzip.decompress(data), type=Learned)
-    weights = Weights(learned.names, learned.words, learned.types)
-    return Model(weights, Forest(learned.trees))
+    return Model(Weights(learned.names, learned.words, learned.types), Forest(learned.trees))
 
 
 def main_blocks(outline: Outline, url: str) -> list[bool]:
@@ -137,8 +136,7 @@ def complete_blocks(outline: Outline, keep: list[bool]) -> list[bool]:
     parents = [outline.parents[block.node] for block in blocks]
     names = [tags[block.node][0] for block in blocks]
     out = list(keep)
-    kept_at = [at for at, keeps in enumerate(keep) if keeps]
-    for before, after in pairwise(kept_at):
+    for before, after in pairwise([at for at, keeps in enumerate(keep) if keeps]):
         gap = range(before + 1, after)
         around = (parents[before], parents[after])
         within = [outline.parents[parents[at]] if names[at] in _ITEMS else parents[at] for at in gap]

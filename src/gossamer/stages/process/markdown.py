@@ -239,8 +239,7 @@ class _MarkdownWriter:
         out = self._blocks(caption.children, "") if caption is not None else []
         rows = [] if is_layout(element) else cells_of(element, self._cell)
         if not rows:
-            held = [one for one in element.children if one is not caption]
-            return out + self._blocks(held, language)
+            return out + self._blocks([one for one in element.children if one is not caption], language)
         lines = ["| " + " | ".join(row) + " |" for row in rows]
         lines.insert(1, "|" + "".join(f" {_RULES[one]} |" for one in alignments(element, len(rows[0]))))
         return [*out, "\n".join(lines)]
@@ -250,8 +249,7 @@ class _MarkdownWriter:
         parts: list[str] = []
         for block in self._blocks(cell.children, ""):
             if _FENCE.match(block):
-                text = block.split("\n")[1:-1]
-                parts += [code(line).replace("|", "\\|") for line in text if line.strip()]
+                parts += [code(line).replace("|", "\\|") for line in block.split("\n")[1:-1] if line.strip()]
             else:
                 parts += [_bare(line) for line in block.replace("\\\n", "\n").split("\n") if line.strip()]
         return "<br>".join(parts)

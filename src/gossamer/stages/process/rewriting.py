@@ -186,8 +186,7 @@ def _template(markup: str, placed: _Placing, depth: int) -> str:
 
 
 def _rewritten(tree: LexborHTMLParser, placed: _Placing, depth: int) -> str:
-    templates = _rewrite(tree, placed, depth)
-    return _with_templates(tree.html or "", templates)
+    return _with_templates(tree.html or "", _rewrite(tree, placed, depth))
 
 
 def _with_templates(markup: str, templates: list[str]) -> str:

@@ -235,8 +235,7 @@ def _of_words(texts: Sequence[str], weights: Weights, titled: set[str]) -> tuple
     scores[np.arange(len(found)) - np.repeat(ends - sizes, sizes + 1) >= WORDS_MAX] = 0.0
     shared = np.zeros(len(texts))
     if not titled.isdisjoint(found):
-        begins = (ends - sizes).tolist()
-        for owner, (begin, size) in enumerate(zip(begins, sizes.tolist(), strict=True)):
+        for owner, (begin, size) in enumerate(zip((ends - sizes).tolist(), sizes.tolist(), strict=True)):
             if size:
                 shared[owner] = len(titled.intersection(found[begin : begin + min(size, WORDS_MAX)]))
     return np.bincount(owners, scores, len(texts)), shared / np.clip(sizes, 1, WORDS_MAX)

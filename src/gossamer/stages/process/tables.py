@@ -16,13 +16,12 @@ _LARGE = frozenset(("table", "h1", "h2", "h3"))
 
 def rows_of(table: Element) -> list[list[Element]]:
     """Return the cells of each row, as they stand."""
-    rows = []
-    for part in table.elements():
-        for row in part.elements() if part.name in _PARTS or part.name == "" else (part,):
-            if row.name == "tr":
-                cells = [cell for cell in row.elements() if cell.name in _CELLS]
-                rows.append(cells)
-    return rows
+    return [
+        [cell for cell in row.elements() if cell.name in _CELLS]
+        for part in table.elements()
+        for row in (part.elements() if part.name in _PARTS or part.name == "" else (part,))
+        if row.name == "tr"
+    ]
 
 
 def is_layout(table: Element) -> bool:

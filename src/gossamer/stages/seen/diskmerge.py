@@ -338,8 +338,7 @@ class DiskMergeUrlSeen:
                 urls += run.urls
             smaller = runs[group][len(runs[group]) - taken :]
             path = self._folder / f"{group:02}-{serial:08}.run"
-            slices = sorted_runs.merge(smaller, (fingerprints[order], ways[order]))
-            sorted_runs.write_run(path, slices, urls)
+            sorted_runs.write_run(path, sorted_runs.merge(smaller, (fingerprints[order], ways[order])), urls)
             made.append(Merged(group, sorted_runs.FingerprintRun(path), crc_of(path), taken))
         return made
 

@@ -123,8 +123,7 @@ class HeldBatch:
     def links(self, places: Sequence[int], name: NameUrl) -> Iterator[Link]:
         """Yield the links at sorted places. Reads each value that has one of them."""
         at = 0
-        ends = [*self._starts[1:], len(self)]
-        for key, start, end in zip(self._keys, self._starts, ends, strict=True):
+        for key, start, end in zip(self._keys, self._starts, [*self._starts[1:], len(self)], strict=True):
             first = at
             while at < len(places) and places[at] < end:
                 at += 1
