@@ -56,8 +56,7 @@ class PatternSet:
 
     def matching(self, text: str) -> list[int]:
         """Return the indexes of all patterns that match, ascending."""
-        found = self._set.Match(text)
-        if found:
+        if found := self._set.Match(text):
             return sorted(place - 1 for place in found if place)
         return [
             place

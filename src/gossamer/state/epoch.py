@@ -225,8 +225,7 @@ class Epochs:
         for changes in (self._closing, self._open):
             if changes is None:
                 continue
-            cleared = changes.cleared.get(number)
-            if cleared is not None:
+            if (cleared := changes.cleared.get(number)) is not None:
                 below = _skip_cleared(below, cleared)
                 over = {key: value for key, value in over.items() if not cleared.covers(key)}
             changed = changes.families[number]

@@ -38,9 +38,7 @@ def site_of(host: str) -> str:
     if not _is_plain(host):
         return site_by_list(host)
     suffix = _suffix_of(host) or host.rpartition(".")[2]
-    if suffix == host:
-        return host
-    return f"{host[: -len(suffix) - 1].rpartition('.')[2]}.{suffix}"
+    return host if suffix == host else f"{host[: -len(suffix) - 1].rpartition('.')[2]}.{suffix}"
 
 
 def site_by_list(host: str) -> str:
@@ -53,9 +51,7 @@ def site_by_list(host: str) -> str:
 
 def is_suffix(host: str) -> bool:
     """Return whether names under this one are open for registration (`com`, `co.uk`, `github.io`)."""
-    if _is_plain(host):
-        return _suffix_of(host) == host
-    return is_suffix_by_list(host)
+    return _suffix_of(host) == host if _is_plain(host) else is_suffix_by_list(host)
 
 
 def is_suffix_by_list(host: str) -> bool:

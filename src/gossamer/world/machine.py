@@ -63,8 +63,7 @@ class ThisMachine:
     def give_memory_back(self) -> None:
         """Return freed memory to the operating system."""
         if sys.platform.startswith("linux"):
-            trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-            if trim is not None:
+            if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
                 trim(0)
 
     def open_files(self) -> int:

@@ -298,6 +298,4 @@ def _fault(parts: Sequence[Part]) -> str:
 
 def _is_final(file: SnapshotFile) -> bool:
     """Return whether a file of this name never changes within one opening."""
-    if file.name.startswith(STORE):
-        return file.name.endswith(TABLE)
-    return not file.grows
+    return file.name.endswith(TABLE) if file.name.startswith(STORE) else not file.grows

@@ -256,8 +256,7 @@ class Driver(TransferReports):
             connection.ends = ends
             self._by_ends[ends] = connection
             return
-        kept = self._by_ends.get(ends)
-        if kept is not None:
+        if (kept := self._by_ends.get(ends)) is not None:
             if kept.transfer is not None:  # libcurl has finished it, and has not told us yet.
                 kept.transfer.count()
                 kept.transfer.release(kept)

@@ -153,8 +153,7 @@ def place(url: str) -> FtpPlace | None:
         return None
     scheme, authority, host, path = match.groups()
     path = path or "/"
-    typed = _TYPED.search(path)
-    if typed is not None:
+    if (typed := _TYPED.search(path)) is not None:
         if typed[1].lower() not in ("i", "a"):
             return None
         path = path[: typed.start()]  # Always binary, so that files are archived unchanged.

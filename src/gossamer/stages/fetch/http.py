@@ -18,10 +18,9 @@ from gossamer.stages.fetch.connections import End
 from gossamer.stages.fetch.credentials import REDACTED, is_credential
 from gossamer.stages.fetch.entire import is_whole
 from gossamer.stages.fetch.headers import Head, parse_head
-from gossamer.stages.fetch.legacy import permit_legacy_servers
 from gossamer.stages.fetch.options import FetchOptions, Route
 from gossamer.stages.fetch.repeats import Repeats, note
-from gossamer.stages.fetch.settings import Setting
+from gossamer.stages.fetch.settings import Setting, permit_legacy_servers
 from gossamer.stages.fetch.tolerant import TolerantTransfer
 from gossamer.stages.fetch.transfer import WITH_BODY, Transfer
 from gossamer.stages.fetch.transfers import (

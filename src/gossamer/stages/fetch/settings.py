@@ -1,5 +1,8 @@
 """Settings: the options of libcurl that all requests have, also defaults that our promises depend on."""
 
+import ctypes
+from functools import cache
+from pathlib import Path
 from typing import Final
 
 import pycurl
@@ -47,3 +50,25 @@ def common_settings(options: FetchOptions) -> list[Setting]:
         (pycurl.SSL_VERIFYHOST, 2 if options.verify_tls else 0),
         (pycurl.CAINFO, ca_file(options)),
     ]
+
+
+_DEFAULTS = Path(__file__).with_name("legacy.cnf")
+"""Of OpenSSL, for all connections: libcurl has no option for this."""
+_LIBRARIES = ("pycurl.libs/libcrypto-*", "pycurl/.dylibs/libcrypto*")
+"""Where wheels of pycurl for Linux and macOS keep the OpenSSL of libcurl. Python's `ssl` uses another one."""
+
+
+@cache
+def permit_legacy_servers() -> None:
+    """Let all connections of libcurl in this process accept servers without secure renegotiation (RFC 5746), which
+    OpenSSL 3 refuses. Without effect unless pycurl was installed from its wheel: another OpenSSL is not ours to change.
+    """
+    packages = Path(pycurl.__file__).parents[1]
+    library = next((found for pattern in _LIBRARIES for found in packages.glob(pattern)), None)
+    if library is None:
+        return
+    crypto = ctypes.CDLL(str(library))
+    crypto.OPENSSL_load_builtin_modules()
+    load = crypto.CONF_modules_load_file
+    load.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong]
+    load(bytes(_DEFAULTS), None, 0)

@@ -94,8 +94,7 @@ class ReplyReader:
             begin = len(buffer) - len(buffer.lstrip(_BLANK))
             at = buffer[begin : begin + SLOP_BYTES + 4].lower().find(b"http")
             del buffer[: begin + max(0, at)]
-        end = _HEAD_END.search(buffer, max(0, self._scanned - 2))
-        if end is not None:
+        if (end := _HEAD_END.search(buffer, max(0, self._scanned - 2))) is not None:
             raw = bytes(buffer[: end.end()])
             del buffer[: end.end()]
             self._scanned = 0

@@ -80,9 +80,7 @@ def growth(linking: float, linking_max: float, growth_max: float) -> float:
     """Return the factor of a site's budget: from 1 for a site without links from others, to `growth_max` for the site
     with most linking sites, in proportion (STAR: B_min + (B_max - B_min) · d / d_max).
     """
-    if linking_max <= 0.0:
-        return 1.0
-    return 1.0 + (growth_max - 1.0) * min(linking / linking_max, 1.0)
+    return 1.0 + (growth_max - 1.0) * min(linking / linking_max, 1.0) if linking_max > 0.0 else 1.0
 
 
 def host_budget(options: BudgetOptions, host: str) -> Budget:
@@ -192,15 +190,11 @@ class Budgets:
         factor = self._growth(site.account) if site is not None else 1.0
         budget = host_budget(self._options, host.name) if self._options.overrides else self._host_budget
         budget = budget.grown(factor)
-        if budget.is_set:
-            answer = _verdict(budget, self._current(self._host(host)), host.leased)
-            if answer:
-                return answer
+        if budget.is_set and (answer := _verdict(budget, self._current(self._host(host)), host.leased)):
+            return answer
         if site is None or not self._has_site_budgets:
             return ""
-        own = self._site_budget
-        if self._options.overrides:
-            own = site_budget(self._options, self._site_of(host.name))
+        own = site_budget(self._options, self._site_of(host.name)) if self._options.overrides else self._site_budget
         return _verdict(own.grown(factor), self._current(site), site.leased)
 
     def count_leased(self, host: Host, urls: int) -> None:

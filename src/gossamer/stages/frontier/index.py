@@ -286,8 +286,7 @@ class HostIndex:
             chosen = self._bias.choose(list(self._ready))
             partitions = self._ready[chosen]
             at = self._dice.below(len(partitions.listed))
-            found = self._seek(partitions.listed[at], chosen)
-            if found is not None:
+            if (found := self._seek(partitions.listed[at], chosen)) is not None:
                 return found
             partitions.remove(at)
             if not partitions.listed:

@@ -135,8 +135,7 @@ class Sites:
         """Return a host that waits for its site, which has a free place, or None; sites take turns."""
         while (site := self._roomy()) is not None:
             partition = next(iter(site.waits_in))
-            found = self._index.next_waiting(partition, site.name)
-            if found is not None:
+            if (found := self._index.next_waiting(partition, site.name)) is not None:
                 site.waits_in[partition] = site.waits_in.pop(partition)  # The next one comes from another partition.
                 return found
             self._note_empty(site, partition)
@@ -264,7 +263,6 @@ def make_shared_gates(bench: Workbench, leases: Leases, rules: FrontierRules, fi
     """Return the gates that several shards share; None if there are none. `first`: see `SiteLimits`."""
     limits = rules.politeness
     addresses = bool(limits.per_address or limits.address_delay_s)
-    sites = None
-    if rules.split and bench.has_sites:
-        sites = SiteLimits(limits.per_site, limits.site_delay_s > 0.0, first)
+    has_sites = rules.split and bench.has_sites
+    sites = SiteLimits(limits.per_site, limits.site_delay_s > 0.0, first) if has_sites else None
     return SharedGates(bench, leases, sites, addresses=addresses) if addresses or sites is not None else None

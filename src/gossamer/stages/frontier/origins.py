@@ -72,8 +72,7 @@ def has_answered(record: HostRecord, key: str) -> bool:
 def note_answered(record: HostRecord, key: str) -> None:
     """Note that an origin answered, and reset its failures."""
     record.answered |= ANSWERED.get(key, 0)
-    one = record.origin(key)
-    if one is not None:
+    if (one := record.origin(key)) is not None:
         one.answered = True
         one.failures = one.sleeps = 0
         one.first_failed_at = one.wait_until = 0.0
@@ -124,9 +123,7 @@ def free_at(host: Host, key: str) -> float:
     one = host.record.origin(key)
     if one is None or one.closed:
         return 0.0
-    if host.probing is not None and key in host.probing:
-        return NEVER
-    return one.wait_until
+    return NEVER if host.probing is not None and key in host.probing else one.wait_until
 
 
 def all_free(host: Host) -> bool:
@@ -333,8 +330,7 @@ def settle(
     elif contact.kind == "busy":
         delay_s = max(delay_s, _busy_s(record, contact, politeness, dice))
     elif has_failed:
-        one = admit(host, origin, ended, options.errors_remembered_s)
-        if one is not None:
+        if (one := admit(host, origin, ended, options.errors_remembered_s)) is not None:
             answered = has_answered(record, origin)
             one.first_failed_at = one.first_failed_at or ended
             failed_s = ended - one.first_failed_at - absent_s(absences, one.first_failed_at, ended)

@@ -132,9 +132,7 @@ def next_turn(active: Iterable[Host], index: HostIndex, hosts: HostTable, *, has
     first = min(waiting, key=lambda host: host.turn_at or 0.0)
     at = first.turn_at or 0.0
     record = first.record
-    reason = record.reason
-    if not reason and at > record.delay_until:
-        reason = why_waiting(record)
+    reason = why_waiting(record) if not record.reason and at > record.delay_until else record.reason
     if not reason and first.window is None and at > record.delay_until and record.due:
         reason = "its URLs are tried again then"
     if not reason and record.crawl_delay_s:
@@ -253,8 +251,7 @@ def _of_partition(
         data = store.get("host", prefix)
         assert data is not None, f"{name} is listed and has no record"
         for entry, level in _queue(store, prefix, host_record.decode_record(data)):
-            url = name_url(entry.url)
-            if url is not None:
+            if (url := name_url(entry.url)) is not None:
                 yield Link(url, entry.link_type, entry.depth, entry.hops, entry.referrer, entry.seed), level
 
 
@@ -289,7 +286,7 @@ def lasting_hosts(active: Iterable[Host], pending: int, urls_s: float) -> list[L
         if longest[number - 1][0] >= max(LONGER_MIN * delay_s, delay_s + LONGER_S_MIN):
             named = number
             others_s = delay_s
-    return [_describe(host, left_s, left_s - others_s, alone=not others_s) for left_s, host in longest[:named]]
+    return [_describe_lasting(host, left_s, left_s - others_s, alone=not others_s) for left_s, host in longest[:named]]
 
 
 def _left_s(host: Host, rules: Politeness) -> float:
@@ -301,7 +298,7 @@ def _left_s(host: Host, rules: Politeness) -> float:
     return record.urls_queued * max(interval_s, address_s, site_s)
 
 
-def _describe(host: Host, left_s: float, longer_s: float, *, alone: bool) -> Lasting:
+def _describe_lasting(host: Host, left_s: float, longer_s: float, *, alone: bool) -> Lasting:
     record = host.record
     after = "" if alone else f", {duration(longer_s)} after all others"
     each_s = left_s / record.urls_queued

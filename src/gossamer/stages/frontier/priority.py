@@ -55,9 +55,7 @@ class BestFirst:
 
 def final_level(link: Link, level: int) -> int:
     """Return the final level of a link, within bounds: 0 for a seed, one less urgent than `level` for an embed."""
-    if link.link_type == "seed":
-        return 0
-    return max(0, min(level + (link.link_type == "embed"), LAST))
+    return 0 if link.link_type == "seed" else max(0, min(level + (link.link_type == "embed"), LAST))
 
 
 LINKING_WEIGHT = 1.0

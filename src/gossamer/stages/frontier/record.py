@@ -122,18 +122,14 @@ def shorten(text: str, host: str) -> str:
     """Return an address without `host`, the host of its queue; an address of another host unchanged."""
     if text.startswith(f"https://{host}/"):
         return text[8 + len(host) :]
-    if text.startswith(f"http://{host}/"):
-        return ":" + text[7 + len(host) :]
-    return text
+    return ":" + text[7 + len(host) :] if text.startswith(f"http://{host}/") else text
 
 
 def lengthen(text: str, host: str) -> str:
     """Return the address that `shorten` shortened."""
     if text[:1] == "/":
         return f"https://{host}{text}"
-    if text[:1] == ":":
-        return f"http://{host}{text[1:]}"
-    return text
+    return f"http://{host}{text[1:]}" if text[:1] == ":" else text
 
 
 class LevelQueue(msgspec.Struct, array_like=True, gc=False):

@@ -170,9 +170,7 @@ class Scheduler:
         """Return when `fill` or `widen` may find a host. None if no host has work: an outdated alarm, of a host that
         left the index early, must not keep a crawl open.
         """
-        if not self._index.hosts:
-            return None
-        if not self.room.may_widen(len(self.active), self._queues.window_bytes):
+        if not self._index.hosts or not self.room.may_widen(len(self.active), self._queues.window_bytes):
             return None
         if self._index.has_ready or self._sites.may_have:
             return 0.0
@@ -253,8 +251,7 @@ class Scheduler:
             self.unpark(self._hosts.get(prerequisite.origin.host, prerequisite.origin.partition), now)
         if not host.on_bench:
             self._index.leave(host)
-        dropped = self._queues.clear(host)
-        if dropped:
+        if dropped := self._queues.clear(host):
             self._counts.end("host_closed", dropped)
 
     def note_closed(self, host: Host, key: str) -> None:

@@ -250,8 +250,7 @@ def _follow(
             continue
         share = visits_of(fingerprint, page) * (1.0 - restart_share) / len(page.links)
         for text in page.links:
-            url = name_url(text)
-            if url is not None:
+            if (url := name_url(text)) is not None:
                 arrivals[url.fingerprint] = arrivals.get(url.fingerprint, 0.0) + share
     return arrivals
 

@@ -144,8 +144,7 @@ class Workbench:
 
     def unshut(self, address: str, delay_until: float) -> None:
         """Give turns to the hosts at an address again, not before `delay_until`."""
-        place = self._places.get(address)
-        if place is not None:
+        if (place := self._places.get(address)) is not None:
             place.shut = False
             place.delay_until = max(place.delay_until, delay_until)
             self._offer_place(place)
@@ -235,9 +234,7 @@ class Workbench:
         while (placed := self._take_placed(now)) is not None:
             if not self.has_sites or placed.site is None or self._site_open(placed, placed.site, now):
                 return placed
-        if self._crowded and self._readmit(now):
-            return self.take(now)
-        return None
+        return self.take(now) if self._crowded and self._readmit(now) else None
 
     def _take_placed(self, now: float) -> Host | None:
         while True:

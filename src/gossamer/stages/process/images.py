@@ -44,8 +44,7 @@ class ImageStatistics(TypedModule):
         return media_type.startswith("image/")
 
     def process(self, page: Page, findings: Findings) -> None:
-        image = statistics(page.open())
-        if image is not None:
+        if (image := statistics(page.open())) is not None:
             columns = findings.columns
             columns["image_kind"], columns["image_frames"] = image.kind, image.frames
             columns["image_width"], columns["image_height"] = image.width, image.height

@@ -82,8 +82,7 @@ def _lines(data: bytes) -> Iterator[bytes]:
 
 def _entry(line: bytes) -> ListingEntry | None:
     for matches, read in _FORMATS:
-        match = matches(line)
-        if match is not None:
+        if (match := matches(line)) is not None:
             return read(*match.groups())
     return None
 
@@ -158,10 +157,8 @@ def offers(menu: bytes) -> Iterator[tuple[str, str]]:
         if line == b".":
             return
         fields = line[1:].split(b"\t")
-        if len(fields) >= 4 and chr(line[0]) in FOLLOWED:
-            url = _url(chr(line[0]), *fields[1:4])
-            if url:
-                yield url, fields[0].decode("utf-8", "replace")
+        if len(fields) >= 4 and chr(line[0]) in FOLLOWED and (url := _url(chr(line[0]), *fields[1:4])):
+            yield url, fields[0].decode("utf-8", "replace")
 
 
 def _url(kind: str, selector: bytes, host: bytes, port: bytes) -> str:

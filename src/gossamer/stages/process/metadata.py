@@ -210,8 +210,7 @@ def _marked_author(document: HtmlDocument) -> str:
 def _lines_for_date(url: str, document: HtmlDocument) -> Iterator[str]:
     """Yield the lines around a page's heading, and the day in its address; they are read only if they are wanted."""
     body = document.utf8()
-    heading = _HEADING.search(body)
-    if heading is not None:
+    if (heading := _HEADING.search(body)) is not None:
         at = heading.start()
         start = max(at - 1_500, body.rfind(b"</script>", 0, at), 0)
         piece = body[body.find(b"<", start) : at + 8_000]

@@ -341,8 +341,7 @@ class _OutlineBuilder:
             nests = name not in tokens.RAW
             if (rest.endswith("/") and nests and name not in ("template", "select")) or name in self._never_closed:
                 return at, text  # In foreign content a tag closes itself.
-            number = stretch.closing(name, at, nests=nests)
-            if number is not None:
+            if (number := stretch.closing(name, at, nests=nests)) is not None:
                 self._keep_content(name, rest, text, stretch.pieces[at + 1 : number])
                 return number, stretch.pieces[number].partition(">")[2]
             position = self._far(name, rest, stretch.position(at) + len(piece) - len(text))

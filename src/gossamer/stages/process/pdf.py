@@ -125,8 +125,7 @@ class PdfLinks(TypedModule):
 
 def _addresses(leaf: Any) -> Iterator[str]:
     for annotation in leaf.get("/Annots") or ():
-        address = _address(annotation.get_object())
-        if address:
+        if address := _address(annotation.get_object()):
             yield address
 
 

@@ -268,8 +268,7 @@ def _backgrounds(node: LexborNode, placed: _Placing) -> None:
 
 
 def _refresh(content: str, changed: object, placed: _Placing) -> None:
-    target = refresh_target(content)
-    if target:
+    if target := refresh_target(content):
         seconds = re.match(r"\s*[\d.]*", content)
         changed["content"] = f"{(seconds[0].strip() if seconds else '') or '0'}; url={placed(target)}"  # type: ignore[index]
 

@@ -30,7 +30,6 @@ _V4: Final = tuple((IPv4Network(one), reason) for reason, some in _REASONS.items
 _V6: Final = tuple((IPv6Network(one), reason) for reason, some in _REASONS.items() for one in some if ":" in one)
 _GLOBAL_V6: Final = IPv6Network("2000::/3")
 _NAT64: Final = IPv6Network("64:ff9b::/96")
-_SIX_TO_FOUR: Final = IPv6Network("2002::/16")
 _NEVER: Final = ("unspecified", "multicast")
 
 
@@ -56,9 +55,7 @@ def why_refused(ip: str, *, allow_private: bool = False) -> str | None:
     except ValueError:
         return "no address"
     reason = _reason(address)
-    if reason is None or (allow_private and reason not in _NEVER):
-        return None
-    return reason
+    return None if allow_private and reason not in _NEVER else reason
 
 
 def _reason(address: IPv4Address | IPv6Address) -> str | None:
@@ -68,22 +65,16 @@ def _reason(address: IPv4Address | IPv6Address) -> str | None:
         return "link-local"
     if str(address) in _METADATA:
         return "a cloud's metadata service"
-    carried = _inner_ipv4(address)
-    if carried is not None:
+    if (carried := _inner_ipv4(address)) is not None:
         return _reason_v4(carried)
-    for network, reason in _V6:
-        if address in network:
-            return reason
-    return None if address in _GLOBAL_V6 else "reserved"
+    otherwise = None if address in _GLOBAL_V6 else "reserved"
+    return next((reason for network, reason in _V6 if address in network), otherwise)
 
 
 def _reason_v4(address: IPv4Address) -> str | None:
     if str(address) in _METADATA:
         return "a cloud's metadata service"
-    for network, reason in _V4:
-        if address in network:
-            return reason
-    return None
+    return next((reason for network, reason in _V4 if address in network), None)
 
 
 def _inner_ipv4(address: IPv6Address) -> IPv4Address | None:
@@ -92,9 +83,7 @@ def _inner_ipv4(address: IPv6Address) -> IPv4Address | None:
         return address.ipv4_mapped
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFFFFFF)
-    if address in _SIX_TO_FOUR:
-        return address.sixtofour
-    return None
+    return address.sixtofour
 
 
 def filter_addresses(addresses: Sequence[str], expires_at: float, *, allow_private: bool) -> Located | Failure:

@@ -74,8 +74,7 @@ class DnsResolver:
     async def resolve(self, host: str) -> Located | Failure:
         """Return checked addresses, or why there are none. `host` is lower case, IPv6 literals in brackets."""
         while True:
-            known = self._valid(host)
-            if known is not None:
+            if (known := self._valid(host)) is not None:
                 self._counters.dns_hits += 1
                 return known.answer
             under_way = self._under_way.get(host)
@@ -109,8 +108,7 @@ class DnsResolver:
         return answer
 
     async def _find(self, host: str) -> Located | Failure:
-        addresses = self._without_lookup(host)
-        if addresses:
+        if addresses := self._without_lookup(host):
             return self._judge(host, addresses, self._options.ttl_s_max)
         if host.rstrip(".").rpartition(".")[2] in _NOWHERE:
             return self._remember(host, fail("a name that exists nowhere", retry=False))

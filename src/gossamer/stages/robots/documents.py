@@ -98,8 +98,7 @@ class SiteDocuments:
             if self._is_known(url, target.text, now):
                 continue
             if target.origin != url.origin:
-                further = self._elsewhere(url, target, now)
-                if further is not None:
+                if (further := self._elsewhere(url, target, now)) is not None:
                     return further
             elif self._robots.verdict(target, now).kind == "allowed":
                 return _request(url, target)

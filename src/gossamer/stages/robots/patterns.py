@@ -54,8 +54,7 @@ def pattern_of(value: bytes, *, allow: bool, origin: str = "") -> str | None:
     if text[0] not in "/*":
         if allow:
             return None
-        match = _ABSOLUTE.match(text)
-        if match is not None:
+        if (match := _ABSOLUTE.match(text)) is not None:
             if not _same_host(match[0], origin):
                 return None
             text = text[match.end() :]
@@ -216,8 +215,7 @@ class _Wild:
 def _wilds(pattern: str, allow: bool) -> list[_Wild]:
     """Return the pattern, and a variant for queries if its escapes of `/` or `?` can occur in one."""
     wilds = [_Wild(pattern, allow, len(pattern))]
-    escape = _QUERY_ESCAPES.search(pattern)
-    if escape is not None:
+    if (escape := _QUERY_ESCAPES.search(pattern)) is not None:
         star = pattern.rfind("*", 0, escape.start())
         if star >= 0 and "?" not in pattern[: escape.start()]:
             wilds.append(_Wild(f"{pattern[:star]}*?*{_slashes(pattern[star + 1 :])}", allow, len(pattern)))

@@ -234,8 +234,7 @@ class _RobotsReading:
                 if not just_agents:
                     delayed = []
                 in_agents = just_agents = True
-                groups = self._agent(value)
-                if groups is not None:
+                if (groups := self._agent(value)) is not None:
                     current.append(groups)
                     delayed.append(groups)
             elif key == "sitemap":
@@ -310,10 +309,8 @@ def _records(text: bytes) -> Iterator[tuple[str, bytes]]:
 def _unusual(line: bytes, key: bytes, value: bytes) -> tuple[str | None, bytes]:
     """Return kind and value of a line with an unusual spelling of its key, or without a colon."""
     words = line.split()
-    if len(words) == 2 and _NO_COLON.search(key):
-        kind = _kind(words[0])
-        if kind is not None:
-            return kind, words[1]
+    if len(words) == 2 and _NO_COLON.search(key) and (kind := _kind(words[0])) is not None:
+        return kind, words[1]
     return (_kind(key) if key else None), value
 
 

@@ -145,10 +145,8 @@ def site_of_line(domain: str) -> str:
     """Return the site that a line of a list means. Raises ConfigError if it is not a domain."""
     name = domain
     if not (domain.isascii() and domain.replace(".", "").replace("-", "").isalnum() and domain.islower()):
-        whole = absolute(f"http://{domain}/")
+        whole = "" if any(mark in domain for mark in "/?#@:,* \t") else absolute(f"http://{domain}/")
         name = (whole or "")[len("http://") : -1]
-        if any(mark in domain for mark in "/?#@:,* \t"):
-            name = ""
     name = name.removesuffix(".")
     if not name or name[0] == "." or ".." in name:
         raise ConfigError(f"{domain!r} is not a domain; write one such as example.org")

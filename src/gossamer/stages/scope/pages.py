@@ -100,8 +100,7 @@ class WantedLanguages:
 
 def page_languages(reply: Reply, content: bytes) -> list[str]:
     """Return the languages that a page declares: by `<html lang>`, else by Content-Language. About 2 µs."""
-    found = _LANG(content, 0, HEAD_BYTES)
-    if found is not None:
+    if (found := _LANG(content, 0, HEAD_BYTES)) is not None:
         return [found[1].decode("ascii")]
     said = reply.header("content-language") or ""
     return [tag for part in said.split(",") if (tag := part.strip())]

@@ -263,7 +263,6 @@ def _links(part: HeldPart, places: Sequence[int], name: NameUrl) -> Iterator[Lin
         if at > first:
             found = [(run, text) for run in _decode_page(page) for text in run.urls]
             for run, text in [found[place - start] for place in places[first:at]]:
-                url = name(text)
-                if url is not None:
+                if (url := name(text)) is not None:
                     yield Link(url, run.link_type, run.depth, run.hops, run.referrer, level=run.level)
         start += links

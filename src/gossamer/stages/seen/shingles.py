@@ -74,9 +74,7 @@ def text_of(body: bytes) -> bytes:
     parse: it is enough that equal pages have equal texts.
     """
     body = _without_scripts(body[:BODY_BYTES_MAX])
-    if b"<" not in body:
-        return body[:TEXT_BYTES_MAX]
-    return b"\0".join(_TEXTS(body))[:TEXT_BYTES_MAX]
+    return (b"\0".join(_TEXTS(body)) if b"<" in body else body)[:TEXT_BYTES_MAX]
 
 
 def words_of(text: bytes) -> tuple[Hashes, npt.NDArray[np.int32]]:

@@ -55,13 +55,10 @@ class RocksUrlSeen:
 
     def way(self, url: Url) -> tuple[int, int] | None:
         """Return the least depth and hops, or None when the URL was never offered."""
-        lately = self._popular.way(url.fingerprint)
-        if lately is not None:
+        if (lately := self._popular.way(url.fingerprint)) is not None:
             return depth_and_hops(lately)
         value = self._epochs.get("seen", self._start(url) + url.fingerprint.to_bytes(8))
-        if value is None:
-            return None
-        return depth_and_hops(int.from_bytes(value))
+        return None if value is None else depth_and_hops(int.from_bytes(value))
 
     def _ask(self, urls: Sequence[Url], ways: list[int], asked: list[int], answers: list[int]) -> None:
         starts = self._starts
