@@ -1,5 +1,6 @@
 """Health: whether a crawl runs well, what limits it and how long it still takes, in the words that all views show."""
 
+from collections import Counter
 from statistics import fmean
 from typing import Final, Literal
 
@@ -8,7 +9,7 @@ from msgspec import UNSET
 
 from gossamer.model.outcomes import MAY_PASS
 from gossamer.model.status import Status
-from gossamer.model.words import duration
+from gossamer.model.words import counted, duration
 
 Level = Literal["good", "warning", "bad", "over"]
 TROUBLES: Final = MAY_PASS | {"http_error", "process_crashed", "internal_error"}
@@ -128,14 +129,13 @@ def _limit(status: Status) -> str:
     if 0 < status.concurrency <= status.in_flight:
         return f"crawl.concurrency: all {status.concurrency:,} requests are in use"
     limits = {} if status.hosts is UNSET else status.hosts.get("limits", {})
-    by_words: dict[str, int] = {}
+    by_words: Counter[str] = Counter()
     for name, hosts in limits.items():
-        words = LIMITS.get(name, name)
-        by_words[words] = by_words.get(words, 0) + hosts
+        by_words[LIMITS.get(name, name)] += hosts
     if not by_words:
         return status.waiting_for
-    most = max(by_words, key=lambda words: by_words[words])
-    return f"{most} ({by_words[most]:,} of {sum(by_words.values()):,} active hosts)"
+    [(most, hosts)] = by_words.most_common(1)
+    return f"{most} ({hosts:,} of {by_words.total():,} active hosts)"
 
 
 def _remaining(status: Status) -> str:
@@ -143,5 +143,4 @@ def _remaining(status: Status) -> str:
         return f"about {duration(status.eta_s)} to the limit"
     if status.mode == "continuous" or not status.queued or not status.pages_s:
         return ""
-    urls = "1 queued URL" if status.queued == 1 else f"{status.queued:,} queued URLs"
-    return f"about {duration(status.queued / status.pages_s)} for {urls} at this rate"
+    return f"about {duration(status.queued / status.pages_s)} for {counted(status.queued, 'queued URL')} at this rate"

@@ -263,8 +263,7 @@ def left_s(status: Status) -> float | None:
     """Return the seconds until the nearest limit at the present rates; None without a limit."""
     left = []
     for limit, rate in zip(LIMITS, (status.pages_s, status.bytes_s, 1.0), strict=True):
-        bound = getattr(status, limit.bound)
-        if bound is not None and rate:
+        if (bound := getattr(status, limit.bound)) is not None and rate:
             left.append((bound - getattr(status, limit.measured)) / rate)
     return max(0.0, min(left)) if left else None
 

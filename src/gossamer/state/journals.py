@@ -261,8 +261,7 @@ class Journals:
 
     def record_digest(self, name: str, digest: str) -> None:
         """Record the SHA-256 of a finished file. No effect on a file that was dropped or uploaded meanwhile."""
-        entry = self._manifest.get(name)
-        if entry is not None and not entry.digest:
+        if (entry := self._manifest.get(name)) is not None and not entry.digest:
             self._manifest[name] = msgspec.structs.replace(entry, digest=digest)
 
     def cut(self) -> list[ManifestEntry]:

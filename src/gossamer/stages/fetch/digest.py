@@ -94,8 +94,7 @@ class Digests:
         if reply.status == UNAUTHORIZED:
             return self.handle_challenge(url, reply.headers, answer)
         origin = origin_of(url)
-        challenge = self._challenges.get(origin)
-        if challenge is not None and answer:
+        if (challenge := self._challenges.get(origin)) is not None and answer:
             if challenge.answers > 1 and _nonce_in(challenge, answer):
                 self._turns.pop(origin, None)
             # RFC 7616, section 3.5

@@ -115,8 +115,7 @@ class Sites:
 
     def count_outcome(self, host: Host, outcome: str) -> None:
         """Count a finished URL of a host: a site gets more places as its pages are fetched."""
-        site = host.site
-        if site is not None and outcome == "fetched":
+        if (site := host.site) is not None and outcome == "fetched":
             site.pages += 1
             if site.is_crowded and site.pages % PAGES_A_HOST == 0:
                 self._thinned[site.name] = site
@@ -207,8 +206,7 @@ class SharedGates:
     def shut(self, key: str) -> None:
         """Give no turns to the hosts at an address or of a site, which is no longer leased."""
         if name := site_of_key(key):
-            site = self._bench.find_site(name)
-            if site is not None and site.tokens is not None:
+            if (site := self._bench.find_site(name)) is not None and site.tokens is not None:
                 site.tokens.on_close(key, needed=bool(site.waiting))
         elif (place := self._bench.at(key)) is not None:
             self._bench.shut(place)

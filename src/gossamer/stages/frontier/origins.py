@@ -112,8 +112,7 @@ def is_open(host: Host, key: str) -> bool:
 def refusal(record: HostRecord, key: str) -> str:
     """Return why a URL of an origin ends without a request, for people."""
     name = name_of(record.name, key)
-    one = record.origin(key)
-    if one is not None and one.closed:
+    if (one := record.origin(key)) is not None and one.closed:
         return f"{name} is closed: {one.closed}"
     return f"{name} is not requested: {UNANSWERED_MAX} other ports of {record.name} have not answered"
 

@@ -256,8 +256,7 @@ class Scheduler:
 
     def note_closed(self, host: Host, key: str) -> None:
         """Add an origin that was just given up to `closings`."""
-        one = host.record.origin(key)
-        if one is not None and one.closed:
+        if (one := host.record.origin(key)) is not None and one.closed:
             self.closings.append((name_of(host.name, key), one.closed))
 
     def _stand_by(self, host: Host, level: int) -> None:
@@ -411,8 +410,7 @@ class HostControl:
     def release(self, url: Url, now: float) -> None:
         """Lease URLs of a held origin again, one at a time until it answers."""
         host = self._host(url)
-        one = host.record.origin(key_of(url))
-        if one is not None and not one.closed:
+        if (one := host.record.origin(key_of(url))) is not None and not one.closed:
             one.wait_until = min(one.wait_until, now)
             self._hosts.touch(host)
         self._scheduler.schedule(host, now)

@@ -76,8 +76,7 @@ class Inline:
 
     def _element(self, element: Element, marks: frozenset[str]) -> str | Marked:
         name = element.name
-        mark = _MARKS.get(name)
-        if mark is not None and mark not in marks:
+        if (mark := _MARKS.get(name)) is not None and mark not in marks:
             return Marked(mark, self._pieces(element.children, marks | {mark}))
         if name == "a" and "a" not in marks:
             return self._link(element, marks)

@@ -116,8 +116,7 @@ class _MarkdownWriter:
     def _block(self, element: Element, language: str, before: str) -> list[str]:
         name = element.name
         language = _language(element) or language
-        note = self._note_of(element)
-        if note and name not in HEADINGS:
+        if (note := self._note_of(element)) and name not in HEADINGS:
             return self._note(element, note)
         if name in HEADINGS:
             return self._heading(element)

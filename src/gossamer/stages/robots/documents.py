@@ -168,8 +168,7 @@ class SiteDocuments:
 
     def _is_known(self, url: Url, address: str, now: float) -> bool:
         """Return whether a document is known. A copy that was fetched for another origin is stored for this one too."""
-        held = self._get(url, address)
-        if held is not None and now < held[0]:
+        if (held := self._get(url, address)) is not None and now < held[0]:
             return True
         shared = self._shared.get(address)
         if shared is None or now >= shared.expires_at:

@@ -142,8 +142,7 @@ class Matcher:
         allowed = True
         prefixes = self._prefixes
         for length in self._lengths:
-            found = prefixes.get(target[:length])
-            if found is not None and length <= len(target):
+            if (found := prefixes.get(target[:length])) is not None and length <= len(target):
                 best = length
                 allowed = found
                 break
