@@ -112,8 +112,7 @@ class Callbacks:
         await durable
 
     def _is_due(self, url: Url, at: float, now: float) -> bool:
-        notice = Notice(url, "websub", changed_at=at, due_now=True, not_before=at)
-        return self._schedule.note(notice, now)
+        return self._schedule.note(Notice(url, "websub", changed_at=at, due_now=True, not_before=at), now)
 
     async def _settle(self) -> None:
         waiting = self._waiting
@@ -132,8 +131,7 @@ class Callbacks:
         await self._ring.loop.commit()  # A hub must learn no address that could be forgotten.
         for prerequisite in prerequisites:
             if not hosts.run_prerequisite(prerequisite, clock.now()):
-                failure = Failure("host_closed", "the hub's host is closed")
-                self._hubs.answered(prerequisite, failure, b"", clock.now())
+                self._hubs.answered(prerequisite, Failure("host_closed", "the hub's host is closed"), b"", clock.now())
         self._ring.loop.stir()
 
 
@@ -196,8 +194,7 @@ class MentionReceiver:
         prerequisites = self._mentions.due(now)
         control = self._ring.frontier.control
         for prerequisite in prerequisites:
-            runs = control.run_prerequisite(prerequisite, now)
-            if not runs and prerequisite.owner == self._mentions.name:
+            if not control.run_prerequisite(prerequisite, now) and prerequisite.owner == self._mentions.name:
                 self._mentions.answered(prerequisite, Failure("host_closed", "its host is closed"), b"", now)
         if prerequisites:
             self._ring.loop.stir()

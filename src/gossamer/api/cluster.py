@@ -101,8 +101,7 @@ class ClusterCrawler(BaseCrawler):
         check_several(config)
         map_of(config, directory)
         self._begin(directory, config)
-        address = config.cluster.address or address_of_job(os.environ)
-        self._cluster = replace(config.cluster, address=address)
+        self._cluster = replace(config.cluster, address=config.cluster.address or address_of_job(os.environ))
         self._resuming = resuming
         self._calls = EngineCalls()
         self._begun: ClusterPlan | None = None
@@ -517,8 +516,7 @@ class ClusterCrawler(BaseCrawler):
         async def answer(request: VerbRequest) -> object:
             if name == "seed":
                 await self._calls.call("note_seeds")
-            answers = await self._calls.ask(name, request, every_shard(self.config), some=name == "release")
-            return merge_answers(answers)
+            return merge_answers(await self._calls.ask(name, request, every_shard(self.config), some=name == "release"))
 
         return answer
 

@@ -45,8 +45,7 @@ class ClusterQueries:
     async def metrics(self, _: verbs.Nothing) -> object:
         from gossamer.api.metrics import metrics_of  # noqa: PLC0415 - who never asks does not pay for the library
 
-        status = self._status()
-        if not all("runs" in shard for shard in cast("list[dict[str, object]]", status["shards"])):
+        if not all("runs" in shard for shard in cast("list[dict[str, object]]", self._status()["shards"])):
             raise verbs.ConflictError("the crawl is starting; try again")  # Totals that begin at 0 would count as new.
         detailed = cast("dict[str, object]", await self.status(verbs.StatusOf(detail=True)))
         return {"metrics": metrics_of(detailed).decode()}

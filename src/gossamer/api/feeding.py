@@ -159,8 +159,7 @@ class Feeding:
     def _waiting(self) -> Path | None:
         if self._directory is None:
             return None
-        found = {path for name in NAMES for path in self._directory.glob(name)}
-        return min(found, default=None)
+        return min({path for name in NAMES for path in self._directory.glob(name)}, default=None)
 
     def _offer(self, links: list[Link], levels: list[int], taken: SegmentProgress) -> None:
         """Queue URLs as seeds are read, under our own names: the file may be of other rules, or of another tool."""

@@ -188,8 +188,7 @@ class ShardLife:
             write_remainder, path, config, store, urls.namer.name, self._feeding.remainders(), urls.url_seen
         )
         if saved:
-            says = f"{saved:,} URLs are left: {path} is a segment of them"
-            shard.controls.telemetry.counters.note(says)
+            shard.controls.telemetry.counters.note(f"{saved:,} URLs are left: {path} is a segment of them")
 
 
 @contextmanager

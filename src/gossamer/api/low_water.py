@@ -70,8 +70,7 @@ class LowWater:
         self._idle_since: float | None = None
         command = partial(run_command, options, self._directory, self._tell) if options.more_seeds_command else None
         self._source: MoreSeeds | None = more_seeds or command
-        asks = self._source is not None or self._watches
-        self._hosts_min = max(options.hosts_min, 1) if asks else options.hosts_min
+        self._hosts_min = max(options.hosts_min, 1) if self._source is not None or self._watches else options.hosts_min
         self._stops = options.hosts_min > 0
 
     def busy(self) -> bool:
@@ -82,8 +81,7 @@ class LowWater:
         """Check the number of hosts, request more seeds, and at last end the crawl; then wait to be cancelled."""
         while self._hosts_min:
             await asyncio.sleep(LOOK_S)
-            busy = self._seeding.busy() or self._feeding.busy()
-            if busy or self._loop.paused or self._loop.brakes.held:
+            if self._seeding.busy() or self._feeding.busy() or self._loop.paused or self._loop.brakes.held:
                 continue
             # Held links may be of more hosts: some of them may still await the duplicate check.
             while self._frontier.hosts_left < self._hosts_min and self._pipeline.take_back(idle=True):
@@ -219,8 +217,7 @@ async def bring_seeds(
         tell(f"{len(texts) - len(good):,} of {len(texts):,} more seeds refused")
     new = 0
     for start in range(0, len(good), SEEDS_A_STEP_MAX):
-        added = await add(Seed(urls=tuple(good[start : start + SEEDS_A_STEP_MAX])))
-        new += msgspec.convert(added, Added).added
+        new += msgspec.convert(await add(Seed(urls=tuple(good[start : start + SEEDS_A_STEP_MAX]))), Added).added
     if not new:
         tell("few hosts are left, and there are no more seeds")
     return new > 0

@@ -65,8 +65,7 @@ class ClusterMember(Crawler):
         file = Path(plan.directory) / "crawl.toml"
         # In the crawl's own directory the file has what was set since the crawl was started.
         shared = job.directory.resolve() == Path(plan.directory).resolve() and file.exists()
-        config = reopen(file) if shared else reopen_text(plan.config, str(file))
-        self._begin(job.directory, without_limits(config))
+        self._begin(job.directory, without_limits(reopen(file) if shared else reopen_text(plan.config, str(file))))
         self.on_note(lambda sentence: self._line.send(said.NOTE, 0, sentence.encode()))
         self._job = job
         self._line = line

@@ -79,8 +79,7 @@ def page_of(directory: str | Path, url: str) -> ReadPage:
             page = bodies.page(row.record)
     if page is None:
         raise ConfigError(f"{directory} has no content of {url}: the record of its first copy is not there")
-    text = means.content_of(page).markdown
-    return ReadPage(row.url, row.title or "", row.fetched_at, row.media_type, text)
+    return ReadPage(row.url, row.title or "", row.fetched_at, row.media_type, means.content_of(page).markdown)
 
 
 def changes(directory: Path, since: str = "", url: str = "") -> Iterator[PageChange | FieldChange]:

@@ -243,8 +243,7 @@ class Vault:
 def vault_of(config: Config, home: Home, node: str) -> Vault:
     """Return the checkpoints of a shard. Raises ConfigError: the store is no good."""
     uri = config.state.checkpoint_uri
-    interval_s = config.state.checkpoint_s
-    return Vault(checkpoints_of(config, home.shard), home, node, interval_s, uri)
+    return Vault(checkpoints_of(config, home.shard), home, node, config.state.checkpoint_s, uri)
 
 
 def checkpoints_of(config: Config, shard: int) -> Checkpoints:

@@ -250,8 +250,7 @@ def _export(order: ShareOrder, place: str, config: Config, address: str, progres
     done = replace(parts[0].done, rows=rows, resumed=is_resumed, newer=0)
     if order.to in _ONE_FILE or order.options.get("dedupe"):
         folder = _folder_at(place)
-        shares = [folder / order.name(number) for number in range(order.of)]
-        done, files = _join(order, folder, shares, config, done)
+        done, files = _join(order, folder, [folder / order.name(number) for number in range(order.of)], config, done)
     asyncio.run(_conclude(store, order, [files[name] for name in sorted(files)]))
     return done
 
@@ -280,8 +279,7 @@ def _join(
         done = replace(done, rows=rows, removed=counts)
         for share in shares:
             shutil.rmtree(share)
-    base = target if target.is_dir() else folder
-    return done, {str(file["path"]): file for file in _files_below(base, target)}
+    return done, {str(file["path"]): file for file in _files_below(target if target.is_dir() else folder, target)}
 
 
 def _results(
@@ -295,8 +293,7 @@ def _results(
     prepare_to_join(address)
     from gossamer.cluster.tasks import run_tasks  # noqa: PLC0415 - it imports Ray
 
-    cluster = msgspec.structs.replace(config.cluster, address=address)
-    yield from run_tasks(work, numbers, cluster, progress)
+    yield from run_tasks(work, numbers, msgspec.structs.replace(config.cluster, address=address), progress)
 
 
 def make_share(order: ShareOrder, place: str, number: int, note: Note) -> bytes:
@@ -393,7 +390,6 @@ async def _conclude(store: ObjectStore, order: ShareOrder, files: list[dict[str,
         known = {*receipts, *(file["path"] for file in files)}
         await store.remove([name for name in await store.names() if name not in known])
     profile = "multi-wacz-package" if order.to == "wacz" else "data-package"
-    created = iso_time(WallClock().now())
-    manifest = {"profile": profile, "format": order.to, "created": created, "resources": files}
+    manifest = {"profile": profile, "format": order.to, "created": iso_time(WallClock().now()), "resources": files}
     await store.write(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1))
     await store.remove(receipts)

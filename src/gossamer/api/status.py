@@ -107,8 +107,7 @@ def running_status(shard: Shard, *, detail: bool = False, sandbox: SandboxState 
     now = telemetry.clock.now()
     counts = frontier.counts
     totals = counters.totals
-    elapsed_s = loop.elapsed_s()
-    status = _common(counts, totals, elapsed_s, config)
+    status = _common(counts, totals, loop.elapsed_s(), config)
     status.warnings += counters.passing.values()
     status.seeds = seeds_state(totals.seeds, controls.explainer.why)
     status.sandbox = sandbox
@@ -179,8 +178,7 @@ def status_of(directory: str | Path) -> dict[str, object]:
     a process holds it.
     """
     directory = directory_of(directory)
-    config = reopen(directory / "crawl.toml")
-    found = _read_status(config, directory) | {"disk_bytes": disk_bytes(directory)}
+    found = _read_status(reopen(directory / "crawl.toml"), directory) | {"disk_bytes": disk_bytes(directory)}
     ended, says = end_of(directory / "state")
     if ended:
         command = f"`gossamer resume {shell_word(directory)}` continues"
@@ -412,8 +410,7 @@ def _answer(ring: CrawlRing, telemetry: Telemetry) -> WaitingReason | None:
     """Return the request that has been under way for longest, when nothing has come for a while."""
     now = telemetry.clock.now()
     lease, since = min(ring.loop.under_way, key=lambda under_way: under_way[1])
-    lasts_s = now - max(since, telemetry.counters.last_at)
-    if lasts_s < QUIET_S:
+    if now - max(since, telemetry.counters.last_at) < QUIET_S:
         return None
     host = lease.url.host
     more = ring.loop.in_flight - 1

@@ -41,6 +41,5 @@ def sample_of(directory: str | Path, size: int, seed: int | None = None) -> list
             home.require_here()
             opened = undo.enter_context(closing(open_stopped(config, directory, home.shard, shards)))
             epochs.append(Epochs(opened.store))
-        namer = namer_for(config)
-        drawn = sample(epochs, size, config.walk.restart_share, namer.name, Dice(seed))
+        drawn = sample(epochs, size, config.walk.restart_share, namer_for(config).name, Dice(seed))
     return [{"url": page.url, "visits": page.visits, "weight": page.weight} for page in drawn]

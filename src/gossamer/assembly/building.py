@@ -168,8 +168,7 @@ def ring_of(
     forgotten = forget_filter_of(config, setup.home.directory, clock)
     scope = scope_of(config, epochs, counters, (forgotten, earlier_of(config, setup.undo)))
     grows = with_scope_in_force(config).scope.scope != "any"
-    counts = scope.chain.counts
-    memory = ScopeMemory(epochs, scope.roots, scope.exclusions, counts, alone=exchange is None, grows=grows)
+    memory = ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts, alone=exchange is None, grows=grows)
     prioritizer = prioritizer_of(config)
     travelling = exchange.places.travelling if exchange is not None else ()
     frontier = frontier_for(setup, storage, prioritizer, namer, travelling)
@@ -205,8 +204,7 @@ def ring_of(
     _join(kept, (frontier, memory, scope.trapping, urls.url_seen, *features.durable))
     _watch_growth(config, kept, (frontier, epochs, exchange, *features.durable))
     counted = (resolver, robots, pipeline.discovery, urls.url_seen, frontier.control)
-    count_due = recrawl.schedule.state.due.before if recrawl is not None else None
-    _count(kept, counters, counted, frontier, count_due)
+    _count(kept, counters, counted, frontier, recrawl.schedule.state.due.before if recrawl is not None else None)
     loop = CrawlLoop(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
     loop.receiving = lambda: protocols.bodies.received_bytes
     protocols.bodies.at_limit = loop.bytes_used_up
@@ -218,8 +216,7 @@ def ring_of(
 def _pipeline(stages: Stages, setup: Setup, telemetry: Telemetry, epochs: Epochs) -> Pipeline:
     config = setup.config
     counters = telemetry.counters
-    retries = retries_of(config, setup.dice)
-    pipeline = Pipeline(stages, retries, config.crawl, setup.clock, telemetry.logs, counters)
+    pipeline = Pipeline(stages, retries_of(config, setup.dice), config.crawl, setup.clock, telemetry.logs, counters)
     pipeline.judges_again = judges_again(stages.chain, epochs)
     stages.chain.on_rejected = telemetry.logs.on_rejected
     counters.parse_s = lambda: pipeline.documents.turns.spent_s
@@ -303,8 +300,7 @@ def controls_of(setup: Setup, kept: DurableState, ring: CrawlRing, telemetry: Te
     watchdogs = watchdogs_of(config, setup.home.directory, ring.loop.brakes, kept.committer, telemetry, alone=alone)
     watchdogs.on_beat = kept.storage.slots.note_beat
     setup.closing.callback(watchdogs.close)
-    robots = partial(record_of, epochs)
-    lookups = Lookups(frontier.facts, frontier.is_leased, robots, explainers_of(config, epochs))
+    lookups = Lookups(frontier.facts, frontier.is_leased, partial(record_of, epochs), explainers_of(config, epochs))
     explainer = Explainer(ring.urls, ring.scope.chain, lookups)
     settings = Settings(config, partial(reconfigure, ring, telemetry, watchdogs, epochs, setup.dice))
     return Controls(settings, telemetry, watchdogs, explainer)

@@ -170,8 +170,7 @@ def _recrawl(parts: FeatureParts) -> Recrawl | None:
     sketcher = partial(sketch, lowest=False)
     revisiting = Revisiting(schedule, frontier, options.change, sketcher, text_of, conditional=options.conditional)
     type_of = parts.chain.effective_type
-    mean_s = options.interval_s_mean
-    enrolment = Enrolment(storage, parts.namer, revisiting, mean_s, setup.clock, setup.dice, type_of)
+    enrolment = Enrolment(storage, parts.namer, revisiting, options.interval_s_mean, setup.clock, setup.dice, type_of)
     return Recrawl(schedule, revisiting, enrolment, _hubs(parts))
 
 
@@ -197,8 +196,7 @@ def _hubs(parts: FeatureParts) -> Subscriptions | None:
         return None
     parts.setup.home.state.chmod(OWNERS_ALONE)  # Callback addresses and what hubs sign with are secrets.
     base = config.websub.callback_url or config.console.public_url
-    name_url = parts.namer.name
-    return Subscriptions(parts.storage.epochs, config.websub, base, name_url, _judge_of(parts), unguessable)
+    return Subscriptions(parts.storage.epochs, config.websub, base, parts.namer.name, _judge_of(parts), unguessable)
 
 
 def _sessions(parts: FeatureParts) -> Sessions | None:
@@ -241,8 +239,7 @@ def _mentions(parts: FeatureParts) -> Mentions | None:
         return None
     from gossamer.features.mentions.mentions import Mentions  # noqa: PLC0415 - as the docstring says
 
-    examine = partial(_examine_source, parts)
-    return Mentions(parts.storage.epochs, options, parts.namer.name, _judge_of(parts), examine)
+    return Mentions(parts.storage.epochs, options, parts.namer.name, _judge_of(parts), partial(_examine_source, parts))
 
 
 def _judge_of(parts: FeatureParts) -> Callable[[Url, float], Verdict]:
@@ -310,8 +307,7 @@ def _walls(parts: FeatureParts) -> Walling:
 
 def _own(name: str, parts: FeatureParts) -> VisitMiddleware:
     control = parts.frontier.control
-    namer = parts.namer
-    middleware = build(name, OWN, epochs=parts.storage.epochs, name_url=namer.name, unpark=control.unpark)
+    middleware = build(name, OWN, epochs=parts.storage.epochs, name_url=parts.namer.name, unpark=control.unpark)
     if not isinstance(middleware, VisitMiddleware) or not middleware.name:
         raise ConfigError(f"{OWN}: {name} must derive from gossamer.ports.VisitMiddleware and have a name")
     methods = [method for method in vars(VisitMiddleware) if not method.startswith("_") and method not in UNNAMED]

@@ -46,8 +46,7 @@ def frontier_for(
         remembered_s = config.frontier.errors_remembered_s
         remembered = Remembered(storage.hosts, remembered_s, now, crawl_delays=config.robots.obey)
     records = HostRecords(storage.store, storage.epochs, storage.contacts, remembered, travelling)
-    bias = bias_of(config, dice)
-    chosen = FrontierRules(rules, options, budget, prioritizer, share_new, config.url.split, bias)
+    chosen = FrontierRules(rules, options, budget, prioritizer, share_new, config.url.split, bias_of(config, dice))
     epochs = storage.epochs
     _check_beginning(config, epochs)
     frontier = Frontier(records, chosen, namer.name, dice, now)

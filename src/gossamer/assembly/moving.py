@@ -94,8 +94,7 @@ class PartitionMoves:
         for move in moves:
             if move.sender == self._exchange.shard and self._places.is_new(move) and move.version not in self._copies:
                 sums = self._revisits.copying() if self._revisits is not None else None
-                unlisted = None if self._listing is None else (0, b"")
-                self._copies[move.version] = Copy(move, sums, unlisted)
+                self._copies[move.version] = Copy(move, sums, unlisted=None if self._listing is None else (0, b""))
         for copy in [copy for copy in self._copies.values() if copy.is_complete and not copy.is_frozen]:
             taken, last = self._exchange.progress(copy.move.to)
             copy.through = last if copy.through is None else copy.through
@@ -252,8 +251,7 @@ class PartitionMoves:
         linking = self._reputation
         moves = self.frontier
         linking_max = linking.linking_max if linking is not None else 0.0
-        last = MoveEnd(moves.round, linking_max, revisits, moves.remaining_delays(now))
-        self._send_part(copy, 0, last=last)
+        self._send_part(copy, 0, last=MoveEnd(moves.round, linking_max, revisits, moves.remaining_delays(now)))
         del self._copies[move.version]
 
     def _send(self, copy: Copy, family: int, pairs: list[tuple[bytes, bytes]]) -> None:

@@ -351,8 +351,7 @@ def _copy(config: Config, stores: list[Store], old: PartitionMap, new: Partition
         moved += end - begin
         note(f"partitions {begin} to {end - 1} go from shard {source} to shard {to}")
     for store in stores[new.shards :]:  # Links that wait for a wider scope are in the shard that found them.
-        kept = (pair for pair in store.scan("scope", *schema.PARTITIONED) if pair[0][2:3] == b"l")
-        _pour(kept, stores[0], "scope")
+        _pour((pair for pair in store.scan("scope", *schema.PARTITIONED) if pair[0][2:3] == b"l"), stores[0], "scope")
     return moved, keys
 
 

@@ -51,8 +51,7 @@ def status(
     if again:
         from gossamer.cli.live import screen_of, watch  # Costs the import of rich, which plain output does not need.
 
-        name = str(directory)
-        return watch(show, None if as_json else lambda *size: screen_of(read_status(found), name, *size))
+        return watch(show, None if as_json else lambda *size: screen_of(read_status(found), str(directory), *size))
     echo(show()[0])
     return 0
 
@@ -127,8 +126,7 @@ def report(
             echo(f"\nBudgets: {budgets}")
         for warning in warnings_of(status):
             echo(f"\nWarning: {warning}")
-    is_over = status.state in OVER
-    if found.attempts_counted and not found.attempts and is_over and not (directory / FORGOTTEN).exists():
+    if found.attempts_counted and not found.attempts and status.state in OVER and not (directory / FORGOTTEN).exists():
         complain(
             f"{directory}/pages holds none of the crawl's {found.attempts_counted:,} attempts: its tables are gone; "
             f"gossamer verify {shell_word(directory)} lists what is missing"
@@ -187,8 +185,7 @@ def _status(directory: Path) -> tuple[StatusFields, bool]:
         if is_held(directory):
             return api.starting_status(directory), True
         found = api.status_of(directory)
-        works = is_maintained(directory)
-        return {**found, "waiting_for": "another command works on it"} if works else found, False
+        return {**found, "waiting_for": "another command works on it"} if is_maintained(directory) else found, False
     except ConfigError:
         if not is_held(directory):
             raise

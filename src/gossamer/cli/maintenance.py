@@ -247,8 +247,7 @@ def _scale_while_running(directory: Path, workers: int) -> bool:
             answer = cast("dict[str, object]", ask(directory, "scale", {"workers": workers}))
         except NotRunningError:
             # A crawl that starts, also after a kill, will answer. Stopped now, it would leave nothing to scale.
-            waited_s = time.monotonic() - began_at
-            if waited_s > START_S_MAX or not is_held(directory):
+            if time.monotonic() - began_at > START_S_MAX or not is_held(directory):
                 return False
             time.sleep(START_LOOK_S)
         else:

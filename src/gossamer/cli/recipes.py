@@ -160,8 +160,7 @@ def run_recipe(
         from gossamer.config import configure, effective_toml
         from gossamer.config.secret import redact
 
-        made = configure(config, options=options, sets=sets, seeds=urls or ())
-        echo(effective_toml(made, shown=redact), nl=False)
+        echo(effective_toml(configure(config, options=options, sets=sets, seeds=urls or ()), shown=redact), nl=False)
         return Exit.FINISHED
     named = directory if directory.name not in ("", "..") else directory.resolve()
     targets = {form: named.with_name(named.name + suffix) for form, suffix in EXPORTS.get(recipe, {}).items()}
@@ -204,6 +203,5 @@ def _words(options: Mapping[str, object]) -> list[str]:
         if flag.kind is bool:
             words += [f"--{flag.option}"] if value else []
         elif value is not None:
-            values = value if isinstance(value, list) else [value]
-            words += [f"--{flag.option}={one}" for one in values]
+            words += [f"--{flag.option}={one}" for one in (value if isinstance(value, list) else [value])]
     return words

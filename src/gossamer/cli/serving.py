@@ -124,8 +124,7 @@ def mcp(
     given = [*(sets or ()), *_set_to(address)]
     given += [f"scope.only_hosts={[host.lower() for host in allow]}"] if allow else []
     settings = configure(config, sets=given)
-    number = port_of(port) if port else None
-    options = McpOptions(path.resolve(), directory is None, settings, bool(allow), number)
+    options = McpOptions(path.resolve(), directory is None, settings, bool(allow), port_of(port) if port else None)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(serve_mcp(options, echo, complain))
     return Exit.FINISHED

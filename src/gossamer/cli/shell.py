@@ -180,8 +180,7 @@ def _headers(fetched: Fetched) -> Iterator[str]:
 
 
 def _links(fetched: Fetched) -> Iterator[str]:
-    follow = sum(not one.reason for one in fetched.links)
-    yield f"{counted(len(fetched.links), 'link')}, {follow} to follow"
+    yield f"{counted(len(fetched.links), 'link')}, {sum(not one.reason for one in fetched.links)} to follow"
     for one in fetched.links:
         link = one.link
         words = f"  {harmless(one.link.anchor_text)}" if one.link.anchor_text else ""

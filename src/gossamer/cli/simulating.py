@@ -136,8 +136,7 @@ def _simulate(
     if sys.stderr.isatty():
         sys.stderr.write("\r\x1b[K")
     if figure is not None:
-        text = as_svg(result) if figure.suffix == ".svg" else as_html(result, chosen, given)
-        write_file(figure, text, "--figure")
+        write_file(figure, as_svg(result) if figure.suffix == ".svg" else as_html(result, chosen, given), "--figure")
     echo(result.as_json() if as_json else as_text(result, chosen, given), nl=as_json)
     return 0
 

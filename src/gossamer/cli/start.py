@@ -33,8 +33,7 @@ def environment() -> dict[str, str]:
     """
     path = os.pathsep.join(path for path in sys.path if path)
     # numpy loads OpenBLAS, which nothing here uses: its threads would take 0.05 s of every start.
-    spared = {"OPENBLAS_NUM_THREADS": "1"}
-    return {**spared, **FRUGAL, **os.environ, "PYTHONPATH": path}
+    return {"OPENBLAS_NUM_THREADS": "1", **FRUGAL, **os.environ, "PYTHONPATH": path}
 
 
 def descriptors(words: Sequence[str]) -> tuple[int, ...]:

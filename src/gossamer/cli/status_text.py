@@ -227,8 +227,7 @@ def course_of(status: Status, bars: int = COURSE_SHOWN_MAX) -> str:
     rates = [pages_s for _, pages_s, _ in steps]
     most = max(rates)
     drawn = "".join(BARS[min(int(rate / most * len(BARS)), len(BARS) - 1)] if most else BARS[0] for rate in rates)
-    lasted = duration(steps[-1][0] - steps[0][0])
-    return f"{drawn} up to {most:.1f} pages/s in {lasted}"
+    return f"{drawn} up to {most:.1f} pages/s in {duration(steps[-1][0] - steps[0][0])}"
 
 
 def waits_of(status: Status) -> list[str]:
@@ -269,8 +268,7 @@ def summary_of(status: Status, directory: str, ended: str, recipe: str = "") -> 
     # A directory that cannot be seen from here, of another machine for example, has all of them.
     made = [name for name in OUTPUTS if (Path(directory) / name).exists()] or OUTPUTS
     lines.append(f"Output: {harmless(directory)} ({', '.join(made)}).")
-    word = harmless(shell_word(directory))
-    commands = next_commands(word, status, made, recipe)
+    commands = next_commands(harmless(shell_word(directory)), status, made, recipe)
     width = max(COMMAND_COLUMNS, *(len(command) + 1 for command, _ in commands))
     lines += [f"  {command:<{width}} {says}" for command, says in commands]
     return "\n".join(lines)

@@ -168,8 +168,7 @@ class Reports:
         except (ConfigError, CrawlFailedError, OSError):
             pass  # Files are being made, renamed or converted: the next look sees them.
         if found:
-            newest = datetime.fromisoformat(str(found[-1]["at"])) - timedelta(seconds=OVERLAP_S)
-            self._since = max(self._since, newest)
+            self._since = max(self._since, datetime.fromisoformat(str(found[-1]["at"])) - timedelta(seconds=OVERLAP_S))
             begin = f"{self._since:%Y-%m-%dT%H:%M:%S.%f}Z"
             self._seen = {known: at for known, at in self._seen.items() if at >= begin}
         for receiver in self._receivers:

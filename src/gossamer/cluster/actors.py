@@ -61,8 +61,7 @@ class ShardActor:
 
     async def look(self, question: bytes) -> bytes:
         """Answer a round's question. After a restart by Ray, the first question starts the shard."""
-        keeper = self._ensure_process()
-        seen = await keeper.look(
+        seen = await self._ensure_process().look(
             self._shard, self._node, decoded(question, type=Look), self._plan.answer_s_max
         )  # fmt: skip
         for name, figure in figures_of(seen.status).items():
@@ -80,8 +79,7 @@ class ShardActor:
 
     def _ensure_process(self) -> ShardProcess:
         if self._process is None:
-            start = start_of(self._plan, self._shard, self._machine)
-            self._process = ShardProcess(start, self._carry, WallClock())
+            self._process = ShardProcess(start_of(self._plan, self._shard, self._machine), self._carry, WallClock())
             self._keeping = asyncio.create_task(self._process.run())
             self._keeping.add_done_callback(_exit_on_failure)
         return self._process

@@ -83,8 +83,7 @@ def whole(statuses: Sequence[Status], owners: Container[int] = range(1 << 16)) -
         found["seeds"] = {**seeds, "not_fetched": seeds["not_fetched"][:LISTED_MAX]}
     idle = _idle(statuses)
     theirs = [str(one) for status in statuses for one in _list(status.get("warnings"))]
-    hosts = int(_number(found.get("hosts_known")))
-    ours = _warnings(sum(one in owners for one in idle), len(statuses), hosts)
+    ours = _warnings(sum(one in owners for one in idle), len(statuses), int(_number(found.get("hosts_known"))))
     found["warnings"] = [*ours, *dict.fromkeys(theirs)][:LISTED_MAX]
     found["waiting_for"] = _waiting_for(statuses)
     waiting = (one for status in statuses if (one := status.get("waiting")))

@@ -239,8 +239,7 @@ class Sending:
     def probes(self, to: int, now: float) -> bool:
         """Return whether to ask a shard again which batches it has safely."""
         peer = self.peer(to)
-        channel = self._outbox.channel(to)
-        if channel.first > self.sendable.get(to, 0) or now - peer.sent_at < PROBES * self._resend_s:
+        if self._outbox.channel(to).first > self.sendable.get(to, 0) or now - peer.sent_at < PROBES * self._resend_s:
             return False
         peer.sent_at = now
         return True

@@ -150,8 +150,7 @@ class Coordinator(ABC):
         if self.coordination.grants == self._grants_noted:
             return
         self._grants_noted = self.coordination.grants
-        said = f"{steady_s():.3f} {boot_id().hex()}"
-        self._file.with_suffix(".granted.new").write_text(said, encoding="ascii")
+        self._file.with_suffix(".granted.new").write_text(f"{steady_s():.3f} {boot_id().hex()}", encoding="ascii")
         self._file.with_suffix(".granted.new").replace(self._file.with_suffix(".granted"))
 
     def _granted_at(self) -> float | None:

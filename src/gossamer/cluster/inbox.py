@@ -44,8 +44,7 @@ class Inbox:
 
     def next_number(self, sender: int, incarnation: int, base: int) -> int:
         """Return the number of the next batch; for an unknown incarnation, the oldest."""
-        arrived = self._arrived.setdefault(sender, {})
-        return arrived.setdefault(incarnation, base - 1) + 1
+        return self._arrived.setdefault(sender, {}).setdefault(incarnation, base - 1) + 1
 
     def note_arrival(self, sender: int, incarnation: int, number: int) -> None:
         """Note that a batch has arrived, in order, and will be taken."""

@@ -65,8 +65,7 @@ class LocalEngine:
 
     def grow(self, plan: ClusterPlan, machines: Sequence[str]) -> None:
         """Start one more shard for each of these machines, which are all this one; they wait for the coordinator."""
-        shards = len(self.shards) + len(machines)
-        asyncio.run_coroutine_threadsafe(self._begin(plan, shards), self._loop).result()
+        asyncio.run_coroutine_threadsafe(self._begin(plan, len(self.shards) + len(machines)), self._loop).result()
 
     async def call(self, name: str, **arguments: object) -> None:
         """Call a method of the coordination, such as `pause`. Raises ConnectionError as `standing`."""

@@ -121,8 +121,7 @@ class PartitionMap:
 
     def encode(self) -> bytes:
         """Return the content of the map's file."""
-        runs = [(first, owner) for first, _, owner in self.runs()]
-        written = Written(self.version, self.shards, runs)
+        written = Written(self.version, self.shards, [(first, owner) for first, _, owner in self.runs()])
         return msgspec.json.encode(msgspec.structs.replace(written, crc=written.checksum())) + b"\n"
 
     @classmethod

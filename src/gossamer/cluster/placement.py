@@ -75,5 +75,4 @@ class Placement:
 
 
 def _differ(giver: ShardReport, to: ShardReport) -> bool:
-    more_s = giver.requests_s - to.requests_s
-    return more_s >= EXCESS_MIN and giver.requests_s >= RATIO_MIN * to.requests_s
+    return giver.requests_s - to.requests_s >= EXCESS_MIN and giver.requests_s >= RATIO_MIN * to.requests_s

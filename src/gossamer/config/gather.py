@@ -405,8 +405,7 @@ def _quote(text: str, error: ValueError) -> str:
     elif _HIDDEN.search(key):
         written = '"…"'
     else:
-        digits = value.replace(",", "")
-        number = _NUMBER(digits)
+        number = _NUMBER(value.replace(",", ""))
         written = number[1] if number else to_toml(value)
     return f"; write {key} = " + (f"[{written}]" if "[" in bracket else written)
 

@@ -61,8 +61,7 @@ def for_host(config: Config, host: str, values: Mapping[str, object]) -> str:
     """Return the assignment that gives a host `values` beside those that it has; None takes one away. Raises
     ConfigError: there is no such value for a host.
     """
-    whole = absolute(f"http://{host.strip()}/")
-    host = (whole or "")[len("http://") : -1].removesuffix(".") or host
+    host = (absolute(f"http://{host.strip()}/") or "")[len("http://") : -1].removesuffix(".") or host
     override = config.host.overrides.get(host)
     merged = {**(to_table(override) if override is not None else {}), **values}
     kept = {name: value for name, value in merged.items() if value is not None}
@@ -78,8 +77,7 @@ def workers_of(given: str) -> int:
 def with_workers(config: Config, workers: int) -> Config:
     """Return a configuration for another number of shards."""
     cluster = replace(config.cluster, workers=workers)
-    changed = replace(config, cluster=cluster)
-    return changed.with_origins(config.origins | {"cluster.workers": "gossamer scale"})
+    return replace(config, cluster=cluster).with_origins(config.origins | {"cluster.workers": "gossamer scale"})
 
 
 def save(config: Config, directory: Path) -> None:

@@ -367,8 +367,7 @@ def conflicts(config: Config) -> Iterator[Mistake]:
     known = tuple(dict.fromkeys((*SCHEMES, *schemes)))
     for scheme in config.scope.schemes:
         if scheme not in known:
-            others = f"known are {', '.join(known)}, and those that components.protocols adds"
-            hint = nearest(scheme, known, others)
+            hint = nearest(scheme, known, f"known are {', '.join(known)}, and those that components.protocols adds")
             yield Mistake(("scope", "schemes"), f"no scheme is called {scheme!r}{hint}", None)
     if not (config.archive.store_keep_warc or config.archive.store or config.state.checkpoint_uri):
         says = "no store has the WARC files; name one in archive.store or state.checkpoint_uri, or leave out the key"

@@ -145,8 +145,7 @@ def _column(header: str) -> tuple[str, int] | None:
 
 def _csv(path: Path) -> Iterator[str]:
     with open_unpacked(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
-        header = text.readline(HEAD_BYTES)
-        found = _column(header.strip())
+        found = _column(text.readline(HEAD_BYTES).strip())
         assert found is not None
         delimiter, number = found
         # What comes in pieces of a line without end exceeds the limit of a field.

@@ -237,8 +237,7 @@ class Visitable:
         return visitable
 
     def _may(self, host: str) -> bool:
-        private = is_private(host) or host in self._local
-        return self._private if private else self._named
+        return self._private if is_private(host) or host in self._local else self._named
 
 
 def with_segments(config: Config, file: Path | None, listed: Sequence[str]) -> Config:

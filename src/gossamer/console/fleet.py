@@ -142,8 +142,7 @@ class _StoppedCrawl(Directory):
         self._name = name
 
     async def ask(self, request: dict[str, object]) -> dict[str, object]:
-        is_end = request.get("verb") == "stop" and not request.get("again")
-        if is_end and self._fleet.runs(self._name):
+        if request.get("verb") == "stop" and not request.get("again") and self._fleet.runs(self._name):
             return await self._fleet.stop(self._name, request, super().ask)
         if not self._fleet.folder.is_begun(self._name):
             is_starting = self._fleet.runs(self._name)
@@ -369,8 +368,7 @@ class Fleet:
     async def compare(self, name: str, asked: ComparisonOf) -> Comparison:
         """Compare a crawl with an earlier one. Raises as `Reads.read`, and MissingError: there is no such crawl."""
         directory = self.folder.directory(name)
-        earlier = self.folder.directory(asked.earlier)
-        question = ReadComparison(str(earlier), asked.change, asked.n, asked.offset)
+        question = ReadComparison(str(self.folder.directory(asked.earlier)), asked.change, asked.n, asked.offset)
         return await self._service.reads.read(directory, question, Comparison)
 
     async def end(self, hurried: asyncio.Event) -> None:
@@ -475,12 +473,10 @@ class Fleet:
 
     def _starting(self, name: str) -> tuple[str, ...]:
         file = self.folder.config_file(name)
-        directory = self.folder.path / name
-        return ("crawl", "--config", str(file), "--output", str(directory), "--quiet")
+        return ("crawl", "--config", str(file), "--output", str(self.folder.path / name), "--quiet")
 
     def _resuming(self, name: str, sets: Iterable[str] = ()) -> tuple[str, ...]:
-        given = [word for text in sets for word in ("--set", text)]
-        return ("resume", str(self.folder.path / name), "--quiet", *given)
+        return ("resume", str(self.folder.path / name), "--quiet", *[word for text in sets for word in ("--set", text)])
 
     async def _begin(self, name: str, arguments: tuple[str, ...]) -> None:
         entry = self._entry(name)
@@ -569,8 +565,7 @@ class Fleet:
             await asyncio.sleep(LOOK_S)
         if not self.folder.is_begun(name):
             return None
-        answer = await self._entry(name).crawl.desk.ask({"verb": "status"})
-        status = answer.get("result")
+        status = (await self._entry(name).crawl.desk.ask({"verb": "status"})).get("result")
         how = status.get("ended") if isinstance(status, Mapping) else ""
         # If it ran until now, its end was requested; else the last server ended it when it ended.
         return 0 if how in ENDED_BY_ITSELF or (ran and how) else None

@@ -156,8 +156,7 @@ class Crawls:
             raise MissingError(f"no crawl is called {name!r}" if name else "name a crawl; the tool crawls lists them")
         if self._fleet is not None:
             return self._fleet.crawl(name).desk
-        directory = self._path / name if self._is_folder else self._path
-        return self._desks.setdefault(name, Directory(directory, self._note))
+        return self._desks.setdefault(name, Directory(self._path / name if self._is_folder else self._path, self._note))
 
 
 class Agent:

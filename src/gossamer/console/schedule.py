@@ -41,8 +41,7 @@ class CrawlSchedule(msgspec.Struct, frozen=True):
         day = datetime.fromtimestamp(now).date()  # noqa: DTZ006 - local time is meant
         while True:  # A day of the month is at most 31 days away.
             instant = datetime.combine(day, self.at).timestamp()
-            is_on = day.weekday() in self.weekdays or day.day == self.month_day
-            if is_on and instant > now:
+            if (day.weekday() in self.weekdays or day.day == self.month_day) and instant > now:
                 return instant
             day += timedelta(days=1)
 
@@ -72,8 +71,7 @@ def _meant(words: list[str]) -> str:
     if plain := _PLAIN.get("".join(words).removeprefix("@")):
         return f"{plain!r}"
     if words[-1:] and words[-1] in _ZONES:
-        zone = words[-1].upper()
-        return f"the time without {zone}: it is of the server's time zone, which `zone` of the list names"
+        return f"the time without {words[-1].upper()}: it is of the server's time zone, which `zone` of the list names"
     often = '; a crawl with crawl.mode = "continuous" fetches changed pages more often than daily'
     return FORMS + (often if _OFTEN.fullmatch(written) else "")
 

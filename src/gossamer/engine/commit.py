@@ -131,8 +131,7 @@ class Committer:
                     number, manifest, ended, visited = self._cut()
                 cut_s = self._clock.now() - began
                 sums = totals.attempts, totals.pages, totals.wire_bytes
-                loop = asyncio.get_running_loop()
-                await loop.run_in_executor(self._thread, self._make_durable, number)
+                await asyncio.get_running_loop().run_in_executor(self._thread, self._make_durable, number)
                 self._epochs.settle()
                 self._journals.settle(manifest)
                 for store in self._beside:

@@ -309,8 +309,7 @@ class DocumentReader:
         if quarantine.suspects(fingerprint):
             examined = await quarantine.examine(reply, fingerprint)
         else:
-            slices = self._examining(lease.url, reply, _link_type(lease))
-            page = FetchedPage(lease, reply, is_slow=True, slices=slices)
+            page = FetchedPage(lease, reply, is_slow=True, slices=self._examining(lease.url, reply, _link_type(lease)))
             with self.turns.measured():
                 self._examine_until(page, self._clock.work_s() + TOGETHER_S)
             self._begun.append(page)

@@ -71,8 +71,7 @@ class PageLinks:
                 yield
             some = every[start : start + LINKS_AT_ONCE]
             texts = dict.fromkeys([found.url for found in some])
-            named = zip(texts, self._namer.names(texts), strict=True)
-            urls = {text: url for text, url in named if url is not None}
+            urls = {text: url for text, url in zip(texts, self._namer.names(texts), strict=True) if url is not None}
             if len(urls) < len(texts):
                 some = [found for found in some if found.url in urls]
             mentions += some

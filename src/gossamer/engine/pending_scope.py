@@ -133,8 +133,7 @@ class PendingScope:
     def _judge_again(self, begin: bytes, end: bytes, chain: Chain, namer: Namer) -> None:
         if not self.grows or not self._counts.kept:
             return
-        kept = self._kept_links(begin, end, namer)
-        found = [(key, link) for key, link in kept if chain.explain(link) != SCOPE]
+        found = [(key, link) for key, link in self._kept_links(begin, end, namer) if chain.explain(link) != SCOPE]
         for key, link in found:
             self._epochs.delete("scope", key)
             self._regained.append(link)

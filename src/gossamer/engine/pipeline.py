@@ -253,8 +253,7 @@ class Pipeline:
         result = await self.stages.protocols.fetch(msgspec.structs.replace(request, has_others=True))
         if isinstance(result, Reply):
             return result
-        has_others = lease.host.has_others or result.has_others
-        return msgspec.structs.replace(result, has_others=has_others, is_alone=is_alone)
+        return msgspec.structs.replace(result, has_others=lease.host.has_others or result.has_others, is_alone=is_alone)
 
     def _release_gates(self, lease: Lease, result: Reply | Failure, started: float, now: float) -> None:
         if not (isinstance(result, Failure) and result.by_proxy):
@@ -317,8 +316,7 @@ class Pipeline:
 
     def discover_remote_links(self, links: Sequence[Link]) -> None:
         """Discover the links that other shards sent."""
-        hints = self.stages.hints
-        again = [link for link in links if link.link_type == SITEMAP_FILE and hints.vouched(link)]
+        again = [link for link in links if link.link_type == SITEMAP_FILE and self.stages.hints.vouched(link)]
         self.discovery.discover(links)
         self._outcomes.read_again(again, self._clock.now())
 
@@ -346,8 +344,7 @@ class Pipeline:
 
     def _fail(self, lease: Lease, error: Exception) -> None:
         """Log an internal error with its URL; the crawl goes on."""
-        url = lease.url.text
-        self._logs.critical("internal_error", error, url=url)
+        self._logs.critical("internal_error", error, url=lease.url.text)
         now = self._clock.now()
         self._counters.count_error(error, now)
         if not lease.is_ended:

@@ -106,8 +106,7 @@ class Ring:
 
     def abandon(self, lease: Lease, started: float, now: float) -> None:
         """Release the gates after a request that we ended, such as at a stop of the crawl; its URL stays queued."""
-        contact = Contact(now - started, "left", error="the crawl ended it")
-        self._frontier.ended(lease, contact, now)
+        self._frontier.ended(lease, Contact(now - started, "left", error="the crawl ended it"), now)
 
     def unsent(self, lease: Lease, failure: Failure, now: float) -> None:
         """Take back a request that the proxy did not pass on: it stays queued, and its host waits."""

@@ -112,8 +112,7 @@ class IsolatedModules:
         file = page.file
         assert file is None or isinstance(file, Spill)
         size, digest = (file.size, file.digest) if file is not None else (0, b"")
-        head = msgspec.structs.replace(page, body=b"", file=None)
-        question = WorkerQuestion(head, size, digest, found, left_out)
+        question = WorkerQuestion(msgspec.structs.replace(page, body=b"", file=None), size, digest, found, left_out)
         descriptor = file.fileno() if file is not None else None
         return await self._pool.ask(_encode(question), page.body, _decode_answer, steps, descriptor)
 
@@ -186,5 +185,4 @@ def _process(question: Question, modules: Modules) -> Processed:
     file = None
     if question.file is not None:
         file = Spill.from_descriptor(question.file, head.file_bytes, head.file_digest)
-    page = msgspec.structs.replace(head.page, body=question.body, file=file)
-    return modules.process(page, head.found, head.left_out)
+    return modules.process(msgspec.structs.replace(head.page, body=question.body, file=file), head.found, head.left_out)

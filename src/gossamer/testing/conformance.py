@@ -450,8 +450,7 @@ def check_processing_module(module: ProcessingModule, pages: Sequence[Page] = ()
         if not module.wants(one.media_type):
             continue
         first = _process(module, one)
-        second = _process(module, one)
-        _promise(first == second, f"a module is pure: {one.url} gave other findings the second time")
+        _promise(first == _process(module, one), f"a module is pure: {one.url} gave other findings the second time")
         earlier = Found("http://earlier.example/", "anchor")
         added = _process(module, one, earlier)
         _promise(earlier in added.links, f"a module adds to the findings: on {one.url} it removed another's link")

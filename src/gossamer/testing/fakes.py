@@ -186,8 +186,7 @@ class FixedResolver:
         found = self.hosts.get(host, self._default)
         if isinstance(found, Failure):
             return found
-        addresses = (found,) if isinstance(found, str) else found
-        self._known[host] = Located(addresses, self._expires_at)
+        self._known[host] = Located((found,) if isinstance(found, str) else found, self._expires_at)
         return self._known[host]
 
     async def close(self) -> None:

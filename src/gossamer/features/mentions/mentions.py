@@ -310,5 +310,4 @@ class Mentions(VisitMiddleware):
 
 
 def _key(source: Url, target: Url) -> bytes:
-    pair = fingerprint(f"{source.key} {target.key}").to_bytes(8)
-    return target.partition.to_bytes(2) + MENTIONED.marks + pair
+    return target.partition.to_bytes(2) + MENTIONED.marks + fingerprint(f"{source.key} {target.key}").to_bytes(8)

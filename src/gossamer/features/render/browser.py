@@ -272,8 +272,7 @@ def require_browser(options: RenderOptions) -> None:
 def probe(options: RenderOptions) -> int:
     """Return 0 if browsers may have user namespaces, for their sandbox; `guard.NO_ENTRY`: they may not enter TMPDIR."""
     user, group = user_of(options)
-    folder = tempfile.gettempdir()
-    command = (sys.executable, "-I", "-S", guard.__file__, guard.PROBE, str(user), str(group), folder)
+    command = (sys.executable, "-I", "-S", guard.__file__, guard.PROBE, str(user), str(group), tempfile.gettempdir())
     return subprocess.run(command, check=False, timeout=START_S_MAX, capture_output=True).returncode  # noqa: S603 - ourselves
 
 

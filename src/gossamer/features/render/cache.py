@@ -38,15 +38,13 @@ class Entry(msgspec.Struct):
         named = _values(self.reply, "vary")
         if "*" not in _values(self.reply, "access-control-allow-origin"):
             named.add("origin")
-        differing = {name.lower() for name, _ in {*self.sent} ^ {*sent}}
-        return named.isdisjoint(differing)
+        return named.isdisjoint({name.lower() for name, _ in {*self.sent} ^ {*sent}})
 
     @property
     def conditions(self) -> Headers:
         """The headers of a request that validates it; none where it cannot be."""
         etag = self.reply.header("etag")
-        modified = self.reply.header("last-modified")
-        found = (("If-None-Match", etag), ("If-Modified-Since", modified))
+        found = (("If-None-Match", etag), ("If-Modified-Since", self.reply.header("last-modified")))
         return tuple((name, value) for name, value in found if value)
 
 

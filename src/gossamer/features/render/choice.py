@@ -189,8 +189,7 @@ class RenderChoice:
 
     def _groups(self, place: Place) -> tuple[RenderGroup, RenderGroup]:
         host = self._host(place)
-        group = host.group(_number(place.signal, place.template))
-        return host.group(_number(place.signal)), group
+        return host.group(_number(place.signal)), host.group(_number(place.signal, place.template))
 
     def _host(self, place: Place) -> _Host:
         host = self._hosts.get(place.host)

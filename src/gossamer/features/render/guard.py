@@ -134,8 +134,7 @@ def family() -> list[int]:
         pid = waiting.pop()
         with suppress(OSError):
             for task in Path(f"/proc/{pid}/task").iterdir():
-                children = (task / "children").read_text().split()
-                found += (more := [int(child) for child in children])
+                found += (more := [int(child) for child in (task / "children").read_text().split()])
                 waiting += more
     return found
 

@@ -361,8 +361,7 @@ class Rendering:
         own = {"frameId": self._target, "worldName": "gossamer"}
         world = (await call("Page.createIsolatedWorld", own, self._session, limit_s))["executionContextId"]
         asked = {"expression": expression, "contextId": world, "returnByValue": True, "awaitPromise": True}
-        answer = await call("Runtime.evaluate", asked, self._session, limit_s)
-        return answer.get("result", {}).get("value")
+        return (await call("Runtime.evaluate", asked, self._session, limit_s)).get("result", {}).get("value")
 
     async def _read(self) -> Dom:
         if self._site_session is not None:

@@ -451,8 +451,7 @@ class PageRendering(BrowserRendering):
         self._begin(url)
         try:
             document = msgspec.structs.replace(reply, body=examined.content.body)
-            session = self.resources.session_of(url)
-            supply = Supply(get, lambda: self.resources.is_delayed(page_id), session)
+            supply = Supply(get, lambda: self.resources.is_delayed(page_id), self.resources.session_of(url))
             dom = await self._renderer.render(document, supply, url.host)
         except PageError as error:
             self._counters.add("rendered", error.reason)
