@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, ExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -16,9 +16,9 @@ from gossamer.assembly.frontiers import frontier_for
 from gossamer.assembly.home import Home, Setup, lock_directory
 from gossamer.assembly.integrity import refuse_half_forgotten, refuse_half_scaled, require_division
 from gossamer.assembly.kept import DurableState, durable_state_of, storage_of
-from gossamer.assembly.live import counters_of, measuring, reconfigure, watchdogs_of
 from gossamer.assembly.modules import choose_modules, examiner, prioritizer_of
 from gossamer.assembly.parts import (
+    budget_of,
     close,
     content_seen_of,
     copies_of,
@@ -26,6 +26,7 @@ from gossamer.assembly.parts import (
     explainers_of,
     isolation_of,
     judges_again,
+    politeness_of,
     quarantine_of,
     resolver_of,
     retries_of,
@@ -34,12 +35,13 @@ from gossamer.assembly.parts import (
 )
 from gossamer.assembly.permits import earlier_of, forget_filter_of, scope_of
 from gossamer.assembly.protocols import protocol_modules
+from gossamer.assembly.revisits import frontier_options_of, politeness_for_mode, scope_options
 from gossamer.assembly.ring import CrawlRing
 from gossamer.assembly.schemes import namer_of, without_robots
 from gossamer.assembly.values import Controls, Outputs, Shard
 from gossamer.config import Config
 from gossamer.config.live import Settings
-from gossamer.engine.commit import Cuts, Storage
+from gossamer.engine.commit import Committer, Cuts, Storage
 from gossamer.engine.counters import CrawlCounters, Telemetry, Totals
 from gossamer.engine.explain import Explainer, Lookups
 from gossamer.engine.history import PageHistory, UrlMemory
@@ -49,7 +51,10 @@ from gossamer.engine.pending_scope import PendingScope, ScopeMemory
 from gossamer.engine.pipeline import Pipeline
 from gossamer.engine.shard import CrawlLoop
 from gossamer.engine.stages import BatchEnding, Stages
+from gossamer.engine.watchdogs import Brakes, Resources, Watchdogs
 from gossamer.features.permit import Exclusions
+from gossamer.model.counters import Counters
+from gossamer.model.pages import EpochRow
 from gossamer.model.product import __version__
 from gossamer.stages.archive.archive import Archives
 from gossamer.stages.archive.uploads import uploads_of
@@ -64,7 +69,8 @@ from gossamer.url.name import Namer
 from gossamer.world.alarm import WALL_FACTOR, OverrunAlarm
 from gossamer.world.clock import Clock, WallClock
 from gossamer.world.dice import Dice
-from gossamer.world.process import DirectoryLock
+from gossamer.world.machine import ThisMachine
+from gossamer.world.process import DirectoryLock, dies_with_parent
 from gossamer.world.spill import Spills
 
 if TYPE_CHECKING:
@@ -74,6 +80,8 @@ if TYPE_CHECKING:
 
 PAGE_SHARE = 0.5
 """Share of `crawl.process_s_max` after which a page's modules are interrupted: the rest is for those that remain."""
+STALLED = "state/stalled.json"
+"""Stack of the event loop, while it is stalled."""
 
 
 @runtime_checkable
@@ -304,6 +312,67 @@ def controls_of(setup: Setup, kept: DurableState, ring: CrawlRing, telemetry: Te
     explainer = Explainer(ring.urls, ring.scope.chain, lookups)
     settings = Settings(config, partial(reconfigure, ring, telemetry, watchdogs, epochs, setup.dice))
     return Controls(settings, telemetry, watchdogs, explainer)
+
+
+def reconfigure(
+    ring: CrawlRing, telemetry: Telemetry, watchdogs: Watchdogs, epochs: Epochs, dice: Dice, old: Config, config: Config
+) -> None:
+    """Replace the configuration `old` by one that differs only in live keys. Call this between two epochs."""
+    scope = ring.scope
+    if config.scope != old.scope:
+        scope.chain.adopt(scope.chain_of(scope_options(config)))
+        ring.pipeline.judges_again = judges_again(scope.chain, epochs)
+    telemetry.counters.reconfigure(config.crawl)
+    ring.pipeline.reconfigure(retries_of(config, dice), config.crawl)
+    telemetry.logs.reconfigure(config.logs)
+    scope.chain.on_rejected = telemetry.logs.on_rejected
+    watchdogs.reconfigure(config.watch)
+    ring.loop.reconfigure(crawl_options_of(config), config.limits)
+    rules = politeness_for_mode(politeness_of(config), config)
+    ring.frontier.reconfigure(rules, frontier_options_of(config), budget_of(config), telemetry.clock.now())
+
+
+@runtime_checkable
+class Countable(Protocol):
+    """A component that counts. The operator's components need not."""
+
+    def count(self, into: Counters) -> None: ...
+
+
+def counters_of(stages: Iterable[object]) -> Counters:
+    """Return the counts of all components since the process began."""
+    found = Counters()
+    for room in stages:
+        if isinstance(room, Countable):
+            room.count(found)
+    return found
+
+
+def measuring(
+    counters: Callable[[], Counters], frontier: Frontier, count_due: Callable[[float], int] | None
+) -> Callable[[EpochRow], EpochRow]:
+    """Return what completes the row of a commit, in some microseconds; with revisits, by a pass over the calendar."""
+    before = Counters()
+
+    def measure(row: EpochRow) -> EpochRow:
+        nonlocal before
+        now = counters()
+        came = now.since(before)
+        before = now
+        queue = frontier.counts
+        due = count_due(row.committed_at) if count_due is not None else 0
+        return replace(row, queued=queue.pending, hosts_with_work=queue.working, due=due, counters=came)
+
+    return measure
+
+
+def watchdogs_of(
+    config: Config, folder: Path, brakes: Brakes, committer: Committer, telemetry: Telemetry, *, alone: bool
+) -> Watchdogs:
+    """Return the watchdogs; without `alone` our parent process serves other shards too."""
+    paths = [folder / name for name in (".", "warc", "state", "state/spill", "search", "pages")]
+    resources = Resources(folder, paths, folder / STALLED, config.memory.budget_bytes, own_process=dies_with_parent())
+    return Watchdogs(brakes, committer, ThisMachine(supervised=alone), resources, config.watch, telemetry)
 
 
 # ---- inside
