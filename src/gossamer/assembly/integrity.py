@@ -298,8 +298,7 @@ def require_sound(directory: Path, found: Sequence[Damage]) -> None:
 
 def view_losses(directory: Path) -> list[Damage]:
     """Return the damage of views, which are recorded beside the manifest, that are missing or have another size."""
-    found = []
-    for what in faults_of_index(directory / INDEX):
-        remedy = f"`gossamer resume {shell_word(directory)}` rebuilds it from `pages`"
-        found.append(Damage(str(directory / INDEX), "index", what, "replay and look-ups by URL", remedy))
-    return found
+    index = directory / INDEX
+    remedy = f"`gossamer resume {shell_word(directory)}` rebuilds it from `pages`"
+    faults = faults_of_index(index)
+    return [Damage(str(index), "index", what, "replay and look-ups by URL", remedy) for what in faults]

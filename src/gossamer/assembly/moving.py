@@ -318,9 +318,7 @@ def moving_ranges(family: str, first: int, end: int, *, lists: bool) -> list[tup
     """
     if family == "scope":
         return [open_seeds(number) for number in range(first, end)]
-    if family == "seen" and lists:
-        return []
-    return [partition_range(first, end)]
+    return [] if family == "seen" and lists else [partition_range(first, end)]
 
 
 def urls_in(name: NameUrl) -> UrlsOf:

@@ -58,6 +58,4 @@ def wants_feeds(config: Config) -> bool:
 def scope_options(config: Config) -> ScopeOptions:
     """Return the scope's options, with the types of link that lead to sitemaps and feeds."""
     scope = with_scope_in_force(config).scope
-    if wants_feeds(config):
-        return replace(scope, follow=(*scope.follow, FEED_FILE))
-    return scope
+    return replace(scope, follow=(*scope.follow, FEED_FILE)) if wants_feeds(config) else scope

@@ -185,10 +185,8 @@ def progress_of(status: Status) -> str:
     """Return how far a crawl with a limit has come; nothing for one that has ended."""
     if status.ended:
         return ""
-    parts = []
-    for done, most, show in ((status.pages, status.max_pages, count), (status.wire_bytes, status.max_bytes, size)):
-        if most:
-            parts.append(f"{show(done)} of {show(most)} ({done / most:.0%})")
+    limits = ((status.pages, status.max_pages, count), (status.wire_bytes, status.max_bytes, size))
+    parts = [f"{show(done)} of {show(most)} ({done / most:.0%})" for done, most, show in limits if most]
     if status.max_time_s:
         parts.append(f"{duration(status.elapsed_s)} of {duration(status.max_time_s)}")
     if status.eta_s is not None:

@@ -135,12 +135,8 @@ class Coordinator(ABC):
             self._asked[shard] = asyncio.create_task(self._look(shard, self.coordination.look(shard)))
         if asked:
             await asyncio.wait([self._asked[shard] for shard in asked], timeout=self._plan.answer_s_max)
-        answers = []
-        for shard in [shard for shard, task in self._asked.items() if task.done()]:
-            seen = self._asked.pop(shard).result()
-            if seen is not None and shard in asked:  # An older answer belongs to another round.
-                answers.append(seen)
-        return answers
+        done = [(shard, self._asked.pop(shard).result()) for shard, task in [*self._asked.items()] if task.done()]
+        return [seen for shard, seen in done if seen is not None and shard in asked]  # Older ones are of other rounds.
 
     def _note_grants(self) -> None:
         """Note the time, before leases are sent that were granted until now. For this boot alone: nothing is synced.

@@ -136,10 +136,6 @@ class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
         """Return the directory in which the shards of a machine work."""
         return str(Path(self.work) / node) if self.work else self.directory
 
-    def state_on(self, node: str, shard: int) -> Path:
-        """Return the directory of a shard's state on a machine."""
-        return Path(self.directory_on(node)) / f"state/shard-{shard}"
-
 
 @decodable
 class ShardJob(msgspec.Struct, frozen=True, kw_only=True):

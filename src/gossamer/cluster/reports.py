@@ -196,7 +196,8 @@ class Termination(_TwoWaves):
         A round begins after all shards have answered the previous one. Pass incomplete rounds too: they do not count,
         and the next round is the first again.
         """
-        holds = all(report.passive for report in reports) and channels_empty(reports)
+        channels = _channels(reports, reports, lambda sender: sender.sent)
+        holds = all(report.passive for report in reports) and all(taken == sent for sent, taken in channels)
         return self._is_repeated(reports, holds=holds, standing=_standing)
 
 
@@ -220,11 +221,6 @@ def all_taken(before: Sequence[ShardReport], reports: Sequence[ShardReport]) -> 
     has begun another incarnation since.
     """
     return all(taken >= sent for sent, taken in _channels(before, reports, lambda sender: sender.sent))
-
-
-def channels_empty(reports: Sequence[ShardReport]) -> bool:
-    """Return whether every batch ever sent is in a commit of its receiver."""
-    return all(taken == sent for sent, taken in _channels(reports, reports, lambda sender: sender.sent))
 
 
 def _channels(

@@ -88,7 +88,7 @@ def start_of(plan: ClusterPlan, shard: int, node: str) -> ShardStart:
         job=job,
         # numpy brings a library for matrices, of which we have none: its threads cost 0.05 s of every start.
         environment={"OPENBLAS_NUM_THREADS": "1"} | FRUGAL | child_environment(),
-        slots=plan.state_on(node, shard),
+        slots=Path(plan.directory_on(node)) / f"state/shard-{shard}",
         process_s_max=plan.process_s_max,
         silent_s_max=plan.tenure_s + plan.answer_s_max,
     )

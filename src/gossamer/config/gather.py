@@ -413,10 +413,8 @@ def _quote(text: str, error: ValueError) -> str:
 def _flatten(tables: Mapping[str, object]) -> Values:
     flat: Values = {}
     for section, table in tables.items():
-        if isinstance(table, dict):
+        if isinstance(table, dict) and table:
             flat.update({f"{section}.{name}": value for name, value in table.items()})
-            if not table:
-                flat[section] = {}
         else:
             flat[section] = table
     return {key: value for key, value in flat.items() if key not in DROPPED}

@@ -184,11 +184,9 @@ class Fleet:
     """Starts, stops and finds crawls."""
 
     def __init__(
-        self, folder: Folder, crawls_max: int, note: Callable[[str], None], group: asyncio.TaskGroup, service: Service,
-        wall: Callable[[], float] = time.time,
-    ) -> None:  # fmt: skip
-        """Run crawls of `folder`, looked after in `group`; `note` takes sentences for people, `wall` says the time."""
-        self._wall = wall
+        self, folder: Folder, crawls_max: int, note: Callable[[str], None], group: asyncio.TaskGroup, service: Service
+    ) -> None:
+        """Run crawls of `folder`, looked after in `group`; `note` takes sentences for people."""
         self._service = service
         self.folder = folder
         self._group = group
@@ -261,7 +259,7 @@ class Fleet:
         """Set when a crawl runs again, each time as a new crawl. Raises RefusedError: the text says no schedule."""
         entry = self._entry(name)
         when = " ".join(asked.when.split())
-        entry.wish.due_at = read_schedule(when).next_after(self._wall()) if when else 0.0
+        entry.wish.due_at = read_schedule(when).next_after(time.time()) if when else 0.0
         entry.wish.schedule = when
         entry.wish.skipped = ""
         await self._keep(name, entry)
@@ -432,7 +430,7 @@ class Fleet:
             for name in await asyncio.to_thread(self.folder.names):
                 with suppress(MissingError):  # It has just been removed.
                     entry = self._entry(name)
-                    if 0 < entry.wish.due_at <= self._wall():
+                    if 0 < entry.wish.due_at <= time.time():
                         await self._run_again(name, entry)
             await asyncio.sleep(SCHEDULE_LOOK_S)
 
@@ -446,7 +444,7 @@ class Fleet:
         again = f"{name[:NAME_CHARACTERS_MAX]}.{datetime.fromtimestamp(wish.due_at):%Y-%m-%d-%H%M}"  # noqa: DTZ006
         wish.due_at = 0.0
         try:
-            wish.due_at = read_schedule(wish.schedule).next_after(self._wall())
+            wish.due_at = read_schedule(wish.schedule).next_after(time.time())
             known = await asyncio.to_thread(self.folder.names)
             if running := [one for one in (name, wish.last_run) if one in known and self.runs(one)]:
                 raise ConflictError(f"{running[0]!r} was not over")

@@ -166,9 +166,7 @@ class Discovery:
         later = self._holding
         if isinstance(later, NothingHeld) or any([link.seed for link in links]):  # noqa: C419 - a list is quicker here
             return self._offer_now
-        if self._stages.trapping.traps.counts(links):
-            return self._offer_now
-        return later.offer_or_hold
+        return self._offer_now if self._stages.trapping.traps.counts(links) else later.offer_or_hold
 
     @property
     def links_held(self) -> int:

@@ -158,11 +158,11 @@ def test_adaptive_waits_as_long_as_the_last_change_is_old() -> None:
 def test_a_census_goes_back_to_nothing() -> None:
     census = census_of(PAGES)
     for rate, importance in PAGES:
-        census.remove(rate, importance)
+        census.add(rate, importance, -1)
     assert census.pages == 0
     assert not census.cells
     with pytest.raises(AssertionError):
-        census.remove(1e-5, 1.0)
+        census.add(1e-5, 1.0, -1)
 
 
 def test_the_price_of_cells_is_the_price_of_pages() -> None:

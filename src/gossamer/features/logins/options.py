@@ -38,10 +38,6 @@ def _regular(pattern: str) -> str:
     return pattern
 
 
-def _all_regular(patterns: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(_regular, patterns))
-
-
 def _web_url(url: str) -> str:
     if not url.startswith(("https://", "http://")):
         raise ValueError("expected an http or https URL")
@@ -103,7 +99,11 @@ class LoginRule(Section, frozen=True, kw_only=True):
     ] = ""
     logout: Annotated[
         tuple[str, ...],
-        Key("Regular expressions of URLs that end the session; they are excluded.", basic=True, check=_all_regular),
+        Key(
+            "Regular expressions of URLs that end the session; they are excluded.",
+            basic=True,
+            check=lambda patterns: tuple(map(_regular, patterns)),
+        ),
     ] = (r"(?i)\b(log|sign)[-_]?(out|off)\b",)
     token: Annotated[
         str,

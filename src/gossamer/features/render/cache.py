@@ -138,13 +138,9 @@ def _values(reply: Reply, field: str) -> set[str]:
 
 
 def _directives(reply: Reply) -> dict[str, str]:
-    found = {}
-    for name, value in reply.headers:
-        if name.lower() == "cache-control":
-            for one in value.split(","):
-                directive, _, argument = one.strip().partition("=")
-                found[directive.lower()] = argument.strip('" ')
-    return found
+    values = [value for name, value in reply.headers if name.lower() == "cache-control"]
+    found = [one.strip().partition("=") for one in ",".join(values).split(",")]
+    return {directive.lower(): argument.strip('" ') for directive, _, argument in found}
 
 
 def _instant(date: str) -> float | None:

@@ -19,6 +19,7 @@ From these numbers `rate_of` estimates how often the page changes. `freshness` a
 visits at even intervals (Cho and Garcia-Molina 2003, "Effective page refresh policies"). Rates are per second.
 """
 
+from bisect import bisect_right
 from functools import cache
 from math import exp, expm1, floor, inf, log, log2, sqrt
 
@@ -287,16 +288,10 @@ class _Gains:
         gains = self._gains
         if wanted <= gains[0]:
             return sqrt(2.0 * wanted)
-        low = 0
-        high = _POINTS
-        if wanted >= gains[high]:
-            return self._xs[high]
-        while high - low > 1:
-            middle = (low + high) // 2
-            if gains[middle] <= wanted:
-                low = middle
-            else:
-                high = middle
+        if wanted >= gains[-1]:
+            return self._xs[-1]
+        high = bisect_right(gains, wanted)
+        low = high - 1
         share = (wanted - gains[low]) / (gains[high] - gains[low])
         return self._xs[low] + share * (self._xs[high] - self._xs[low])
 

@@ -35,13 +35,9 @@ class Census(msgspec.Struct, array_like=True):
     """By cell: count, sum of change rates, sum of importances."""
     pages: int = 0
 
-    def add(self, change_rate: float, importance: float) -> None:
-        """Count a page."""
-        self._change(_cell(change_rate, importance), 1, change_rate, importance)
-
-    def remove(self, change_rate: float, importance: float) -> None:
-        """Remove a page; the numbers must be those with which it was added."""
-        self._change(_cell(change_rate, importance), -1, -change_rate, -importance)
+    def add(self, change_rate: float, importance: float, sign: int = 1) -> None:
+        """Count a page, or with -1 remove it; the numbers must be those with which it was added."""
+        self._change(_cell(change_rate, importance), sign, sign * change_rate, sign * importance)
 
     def take_in(self, other: Census, sign: int = 1) -> None:
         """Add all pages of another census, or with -1 subtract them."""

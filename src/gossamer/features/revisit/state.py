@@ -198,10 +198,7 @@ class RevisitState(msgspec.Struct, array_like=True):
     def count_page(self, memory: Memory, rhythm: Rhythm, sign: int) -> None:
         """Add a page to the censuses, or with -1 remove it."""
         for census in [rhythm.census] if rhythm.is_capped else [rhythm.census, self.census]:
-            if sign > 0:
-                census.add(memory.change_rate, memory.importance)
-            else:
-                census.remove(memory.change_rate, memory.importance)
+            census.add(memory.change_rate, memory.importance, sign)
         rhythm.stirred += 1
         self.stirred += 1
 
