@@ -224,11 +224,10 @@ class Crawler(BaseCrawler):
     def _table(self, shard: Shard, seeding: Seeding) -> dict[str, Verb]:
         ring = shard.ring
         controls = shard.controls
-        save_copy = partial(checkpoint_of, shard, self._vault)
         return table_of(
             Queries(self.directory, ring, controls, self.status),
             Looking(self.directory, controls.telemetry),
-            Commands(ring, controls, seeding, self.status, save_copy, self.stop),
+            Commands(ring, controls, seeding, self.status, partial(checkpoint_of, shard, self._vault), self.stop),
             Setting(shard, self._write_config, self._configure),
         )
 

@@ -33,9 +33,8 @@ def archives_of(
         configuration=effective_toml(config, shown=redact),
     )
     warc = WarcArchive(config.archive, journals, about, shard, incarnation)
-    key = "components.archives"
     components = [
-        (name, cast("Archive", fitting(name, key, Archive, journals=journals, directory=directory)))
+        (name, cast("Archive", fitting(name, "components.archives", Archive, journals=journals, directory=directory)))
         for name in config.components.archives
     ]
     tables = TableWriters(config.archive, journals, shard, incarnation, modules.columns, modules.tables)

@@ -190,13 +190,12 @@ def copies_of(config: Config, epochs: Epochs, content_seen: ContentSeen, urls: U
     """Return the tests for copies and near-duplicates."""
     near_seen = near_seen_of(config, epochs)
     crawl = config.crawl
-    walks = config.frontier.strategy == "walk"
     return CopyMarks(
         content_seen,
         NearCopies(near_seen, partial(sketch, lowest=False)) if near_seen is not None else None,
         urls,
         follow=crawl.follow_copies,
-        every=walks,
+        every=config.frontier.strategy == "walk",
         process=crawl.process_copies,
     )
 

@@ -160,9 +160,7 @@ def _waiting_for(statuses: Sequence[Status]) -> str:
     waits = [str(status.get("waiting_for") or "") for status in statuses]
     if all(status.get("ended") for status in statuses):  # All have ended: shards without URLs wait for nothing.
         waits = [wait for wait in waits if wait]
-    if not all(waits):
-        return ""
-    return " · ".join(dict.fromkeys(waits[:WAITING_SHOWN_MAX]))
+    return " · ".join(dict.fromkeys(waits[:WAITING_SHOWN_MAX])) if all(waits) else ""
 
 
 def _watch(statuses: Sequence[Status]) -> dict[str, object]:

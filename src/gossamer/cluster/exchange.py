@@ -165,8 +165,7 @@ class Exchange:
 
     def send_linking(self, page: Url, links: Sequence[Link]) -> None:
         source = xxh3_64_intdigest(page.site.encode())
-        there = {(link.url.site, link.url.partition) for link in links if not self.has(link.url)}
-        for site, partition in there:
+        for site, partition in {(link.url.site, link.url.partition) for link in links if not self.has(link.url)}:
             # Each shard that has hosts of a split site counts for itself.
             to = self._owners[partition]
             pair = xxh3_64_intdigest(f"{site} {to}".encode(), seed=source & 0xFFFFFFFF)

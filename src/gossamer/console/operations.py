@@ -262,9 +262,8 @@ def _describe(one: Operation, of: dict[Any, Any], components: dict[str, Any], *,
     ]
     fields = _resolve(of[one.takes], components)
     if one.method == "GET":
-        required = fields.get("required", [])
         named += [
-            {"name": name, "in": "query", "required": name in required, "schema": schema}
+            {"name": name, "in": "query", "required": name in fields.get("required", []), "schema": schema}
             for name, schema in fields.get("properties", {}).items()
         ]
     problems = {status: _describe_answer(says, of[Problem]) for status, says in PROBLEMS.items()}

@@ -50,10 +50,9 @@ def routes(
     once: about 120 KB. Frames of the page show archived pages of `replay`, and nothing else. `require` raises
     RefusedError for the parts of an address that have no page.
     """
-    folder = files("gossamer.console") / "page"
     found = {
         entry.name: (entry.read_bytes(), TYPES[_ending(entry.name)])
-        for entry in folder.iterdir()
+        for entry in (files("gossamer.console") / "page").iterdir()
         if _ending(entry.name) in TYPES
     }
 

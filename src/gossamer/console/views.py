@@ -154,11 +154,10 @@ def describe_keys(config: Config) -> Configuration:
 
 
 async def _make_report(directory: Path) -> dict[str, object]:
-    environment = child_environment()
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "gossamer", "report", str(directory), "--json",
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        env=environment, limit=REPORT_BYTES_MAX,
+        env=child_environment(), limit=REPORT_BYTES_MAX,
     )  # fmt: skip
     try:
         async with asyncio.timeout(REPORT_S_MAX):

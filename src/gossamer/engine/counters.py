@@ -394,10 +394,9 @@ class Timeline:
 
     def rates(self) -> list[tuple[float, float, float]]:
         """Return times of the last ten minutes, with pages and bytes per second up to each."""
-        ring = self._rings[RECENT_RING]
         return [
             (after.at, (after.pages - before.pages) / lasted_s, (after.wire_bytes - before.wire_bytes) / lasted_s)
-            for before, after in pairwise(ring)
+            for before, after in pairwise(self._rings[RECENT_RING])
             if (lasted_s := after.at - before.at) > 0
         ]
 

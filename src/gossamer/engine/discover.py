@@ -247,8 +247,7 @@ class Discovery:
         self._submitted += len(links)
         self._rejected += len(links) - len(ours)
         self._offered += len(ours)
-        answers = self._offer_now([link for link, _ in ours])
-        for (link, level), answer in zip(ours, answers, strict=True):
+        for (link, level), answer in zip(ours, self._offer_now([link for link, _ in ours]), strict=True):
             if answer == NEW:
                 stages.frontier.add(link, level, now)
 

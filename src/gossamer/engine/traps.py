@@ -70,11 +70,10 @@ class Trapping(VisitMiddleware):
         copy = bool(row.duplicate_of) and _host_of(row.duplicate_of) == _host_of(row.url)
         body = content.body
         sketch = None if copy else lambda: self._sketcher(body, row.charset, url.text)
-        year = datetime.fromtimestamp(row.fetched_at, UTC).year
         trap = self.traps.note_page(
             url,
             sketch,
-            year,
+            datetime.fromtimestamp(row.fetched_at, UTC).year,
             lambda: self._sketcher(body, row.charset, hosts_named(url, body)),
             requested,
             row.referrer,

@@ -225,8 +225,7 @@ class Mentions(VisitMiddleware):
         """
         host = target.host.encode()
         found = (address[0] for address in _ADDRESS.finditer(text.replace(b"\\/", b"/")))
-        words = islice((word for word in found if host in word.lower()), ADDRESSES_MAX)
-        for word in words:
+        for word in islice((word for word in found if host in word.lower()), ADDRESSES_MAX):
             for written in (word, word.rstrip(_AROUND)):
                 url = self._address(written.decode("utf-8", "replace"))
                 if url is not None and url.key == target.key:

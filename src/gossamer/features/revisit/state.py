@@ -291,13 +291,12 @@ def page_facts(epochs: Epochs, url: Url) -> dict[str, object]:
     if data is None:
         return {}
     memory = decode_memory(data)
-    rate = memory.change_rate
     facts = {
         "visits": memory.visits,
         "changes": memory.changes,
         "last_visit_at": instant(memory.visited_at),
         "changed_at": instant(memory.changed_at) if memory.changed_at else None,
-        "change_rate_per_day": rate * 86_400.0,
+        "change_rate_per_day": memory.change_rate * 86_400.0,
         "importance": memory.importance,
         "expected_freshness": memory.freshness,
         "failures_in_a_row": memory.failures,
