@@ -142,7 +142,8 @@ class _StoppedCrawl(Directory):
         self._name = name
 
     async def ask(self, request: dict[str, object]) -> dict[str, object]:
-        if request.get("verb") == "stop" and not request.get("again") and self._fleet.runs(self._name):
+        is_end = request.get("verb") == "stop" and not request.get("again")
+        if is_end and self._fleet.runs(self._name):
             return await self._fleet.stop(self._name, request, super().ask)
         if not self._fleet.folder.is_begun(self._name):
             is_starting = self._fleet.runs(self._name)
@@ -184,9 +185,11 @@ class Fleet:
     """Starts, stops and finds crawls."""
 
     def __init__(
-        self, folder: Folder, crawls_max: int, note: Callable[[str], None], group: asyncio.TaskGroup, service: Service
-    ) -> None:
-        """Run crawls of `folder`, looked after in `group`; `note` takes sentences for people."""
+        self, folder: Folder, crawls_max: int, note: Callable[[str], None], group: asyncio.TaskGroup, service: Service,
+        wall: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
+        """Run crawls of `folder`, looked after in `group`; `note` takes sentences for people, `wall` says the time."""
+        self._wall = wall
         self._service = service
         self.folder = folder
         self._group = group
@@ -259,7 +262,7 @@ class Fleet:
         """Set when a crawl runs again, each time as a new crawl. Raises RefusedError: the text says no schedule."""
         entry = self._entry(name)
         when = " ".join(asked.when.split())
-        entry.wish.due_at = read_schedule(when).next_after(time.time()) if when else 0.0
+        entry.wish.due_at = read_schedule(when).next_after(self._wall()) if when else 0.0
         entry.wish.schedule = when
         entry.wish.skipped = ""
         await self._keep(name, entry)
@@ -366,7 +369,8 @@ class Fleet:
     async def compare(self, name: str, asked: ComparisonOf) -> Comparison:
         """Compare a crawl with an earlier one. Raises as `Reads.read`, and MissingError: there is no such crawl."""
         directory = self.folder.directory(name)
-        question = ReadComparison(str(self.folder.directory(asked.earlier)), asked.change, asked.n, asked.offset)
+        earlier = self.folder.directory(asked.earlier)
+        question = ReadComparison(str(earlier), asked.change, asked.n, asked.offset)
         return await self._service.reads.read(directory, question, Comparison)
 
     async def end(self, hurried: asyncio.Event) -> None:
@@ -430,7 +434,7 @@ class Fleet:
             for name in await asyncio.to_thread(self.folder.names):
                 with suppress(MissingError):  # It has just been removed.
                     entry = self._entry(name)
-                    if 0 < entry.wish.due_at <= time.time():
+                    if 0 < entry.wish.due_at <= self._wall():
                         await self._run_again(name, entry)
             await asyncio.sleep(SCHEDULE_LOOK_S)
 
@@ -444,7 +448,7 @@ class Fleet:
         again = f"{name[:NAME_CHARACTERS_MAX]}.{datetime.fromtimestamp(wish.due_at):%Y-%m-%d-%H%M}"  # noqa: DTZ006
         wish.due_at = 0.0
         try:
-            wish.due_at = read_schedule(wish.schedule).next_after(time.time())
+            wish.due_at = read_schedule(wish.schedule).next_after(self._wall())
             known = await asyncio.to_thread(self.folder.names)
             if running := [one for one in (name, wish.last_run) if one in known and self.runs(one)]:
                 raise ConflictError(f"{running[0]!r} was not over")
@@ -474,7 +478,8 @@ class Fleet:
         return ("crawl", "--config", str(file), "--output", str(self.folder.path / name), "--quiet")
 
     def _resuming(self, name: str, sets: Iterable[str] = ()) -> tuple[str, ...]:
-        return ("resume", str(self.folder.path / name), "--quiet", *[word for text in sets for word in ("--set", text)])
+        given = [word for text in sets for word in ("--set", text)]
+        return ("resume", str(self.folder.path / name), "--quiet", *given)
 
     async def _begin(self, name: str, arguments: tuple[str, ...]) -> None:
         entry = self._entry(name)
@@ -563,7 +568,8 @@ class Fleet:
             await asyncio.sleep(LOOK_S)
         if not self.folder.is_begun(name):
             return None
-        status = (await self._entry(name).crawl.desk.ask({"verb": "status"})).get("result")
+        answer = await self._entry(name).crawl.desk.ask({"verb": "status"})
+        status = answer.get("result")
         how = status.get("ended") if isinstance(status, Mapping) else ""
         # If it ran until now, its end was requested; else the last server ended it when it ended.
         return 0 if how in ENDED_BY_ITSELF or (ran and how) else None
