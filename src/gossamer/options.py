@@ -274,7 +274,8 @@ class _Conversion:
             if given in words or (given is None and NoneType in get_args(hint)):
                 return given
             kinds = [one for one in get_args(hint) if one is not NoneType]
-            hint = next((one for one in kinds if isinstance(given, _KINDS.get(get_origin(one) or one, ()))), kinds[0])
+            fits = (one for one in kinds if isinstance(given, _KINDS.get(get_origin(one) or one, ())))
+            hint = next(fits, kinds[0])
         origin = get_origin(hint)
         given = self._read(given, hint, key)
         if key.read is not None:

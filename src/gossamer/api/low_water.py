@@ -70,7 +70,8 @@ class LowWater:
         self._idle_since: float | None = None
         command = partial(run_command, options, self._directory, self._tell) if options.more_seeds_command else None
         self._source: MoreSeeds | None = more_seeds or command
-        self._hosts_min = max(options.hosts_min, 1) if self._source is not None or self._watches else options.hosts_min
+        asks = self._source is not None or self._watches
+        self._hosts_min = max(options.hosts_min, 1) if asks else options.hosts_min
         self._stops = options.hosts_min > 0
 
     def busy(self) -> bool:

@@ -95,7 +95,8 @@ def choose_modules(config: Config, watch: Watch | None = None) -> Chosen:
             robots = {"tokens": config.robots.tokens, "obeys": config.robots.obey} if name == DIRECTIVES else {}
             return cast("ProcessingModule", build(MODULES[name], key, options=options, **robots))
         found = component(name, key, MODULES, "module")
-        module = found if hasattr(found, "process") and not isinstance(found, type) else build(name, key)
+        is_made = hasattr(found, "process") and not isinstance(found, type)
+        module = found if is_made else build(name, key)
         parts = {"name": "name", "wants": "wants(media_type)", "process": "process(page, findings)"}
         if missing := [says for part, says in parts.items() if not hasattr(module, part)]:
             raise ConfigError(f"{key}: {name} has no {', '.join(missing)}; see docs/reference/processing.md")

@@ -126,7 +126,8 @@ def report(
             echo(f"\nBudgets: {budgets}")
         for warning in warnings_of(status):
             echo(f"\nWarning: {warning}")
-    if found.attempts_counted and not found.attempts and status.state in OVER and not (directory / FORGOTTEN).exists():
+    is_over = status.state in OVER
+    if found.attempts_counted and not found.attempts and is_over and not (directory / FORGOTTEN).exists():
         complain(
             f"{directory}/pages holds none of the crawl's {found.attempts_counted:,} attempts: its tables are gone; "
             f"gossamer verify {shell_word(directory)} lists what is missing"

@@ -195,7 +195,8 @@ def _command(name: str, module: str) -> CommandInfo:
 def _first(arguments: Sequence[str]) -> Sequence[str]:
     """Return the words that may name the command: the typed ones, also during completion by the shell."""
     if COMPLETE in os.environ:
-        return (os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or "").split()[1:2]
+        typed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
+        return typed.split()[1:2]
     return arguments[1:2] if arguments[:1] == ["--"] else arguments[:1]
 
 

@@ -75,4 +75,5 @@ class Placement:
 
 
 def _differ(giver: ShardReport, to: ShardReport) -> bool:
-    return giver.requests_s - to.requests_s >= EXCESS_MIN and giver.requests_s >= RATIO_MIN * to.requests_s
+    more_s = giver.requests_s - to.requests_s
+    return more_s >= EXCESS_MIN and giver.requests_s >= RATIO_MIN * to.requests_s

@@ -41,7 +41,8 @@ class CrawlSchedule(msgspec.Struct, frozen=True):
         day = datetime.fromtimestamp(now).date()  # noqa: DTZ006 - local time is meant
         while True:  # A day of the month is at most 31 days away.
             instant = datetime.combine(day, self.at).timestamp()
-            if (day.weekday() in self.weekdays or day.day == self.month_day) and instant > now:
+            is_on = day.weekday() in self.weekdays or day.day == self.month_day
+            if is_on and instant > now:
                 return instant
             day += timedelta(days=1)
 

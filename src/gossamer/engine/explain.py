@@ -149,7 +149,8 @@ def _read_for_rules(robots: RobotsRecord) -> dict[str, object]:
     answer: dict[str, object] = {"state": "prerequisite"}
     parts = ["it is fetched for its rules, not as a page"]
     if robots.kind != AnswerKind.UNREACHABLE:
-        said = "its rules were read" if robots.kind == AnswerKind.RULES else "its host gives none, so all is permitted"
+        has_rules = robots.kind == AnswerKind.RULES
+        said = "its rules were read" if has_rules else "its host gives none, so all is permitted"
         parts.append(f"{said}, in force until {instant(robots.expires_at)} or until it is read again")
         answer["fetched_at"] = instant(robots.fetched_at)
     if robots.failures:

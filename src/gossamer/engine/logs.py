@@ -62,7 +62,8 @@ class Logs:
         self._level = LEVELS[options.level]
         self.logs_visits = self._levels.get("fetch", self._level) <= LEVELS["debug"]
         """Whether every attempt gets a line (`visited`), not only failed ones."""
-        self.on_rejected = self.link_rejected if self._levels.get("scope", self._level) <= LEVELS["debug"] else None
+        logs_rejections = self._levels.get("scope", self._level) <= LEVELS["debug"]
+        self.on_rejected = self.link_rejected if logs_rejections else None
         """Takes links that filters reject; None if they are not logged."""
 
     def debug(self, event: str, **facts: object) -> None:

@@ -63,7 +63,8 @@ class RevisitMoves:
     def release(self, first: int, end: int, copied: CopiedSums) -> bytes:
         """Drop partitions, after this epoch's `cut`, when `copied` is complete; return their sums as they are sent."""
         self._rhythms.forget(first, end)
-        sums = copied.state if copied.state.spans() == self._state.spans() else self._count_partitions(first, end)
+        is_like_ours = copied.state.spans() == self._state.spans()
+        sums = copied.state if is_like_ours else self._count_partitions(first, end)
         self._state.take_in(sums, -1)
         self._keep()
         return encode_state(sums)

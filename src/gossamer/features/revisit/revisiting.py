@@ -171,7 +171,8 @@ def _digest_of(values: Sequence[object]) -> int:
 def _validator(value: str | None) -> str:
     """Return a validator that can be sent back; empty if it is not valid in a header."""
     value = (value or "").strip()
-    return value if len(value) <= VALIDATOR_CHARACTERS_MAX and value.isascii() and value.isprintable() else ""
+    is_sound = len(value) <= VALIDATOR_CHARACTERS_MAX and value.isascii() and value.isprintable()
+    return value if is_sound else ""
 
 
 SLICE = 100

@@ -297,7 +297,8 @@ class Schedule:
         memory.failures += 1
         memory.freshness = 0.0
         memory.note(sight.at, "gone" if is_gone else "failed")
-        if sight.outcome in NEVER_AGAIN or memory.failures > (options.gone_max if is_gone else options.failures_max):
+        most = options.gone_max if is_gone else options.failures_max
+        if sight.outcome in NEVER_AGAIN or memory.failures > most:
             return None
         wait_s = max(options.failed_s_first, memory.interval_s) * 2.0 ** min(memory.failures - 1, 40)
         wait_s = min(wait_s, max(options.interval_s_max, options.failed_s_first))
@@ -306,7 +307,8 @@ class Schedule:
     def _note_report(self, memory: states.Memory, notice: Notice, now: float) -> bool:
         """Note a reported change; return whether it is new."""
         changed_at = notice.changed_at if notice.changed_at is not None else now if notice.due_now else None
-        if changed_at is None or changed_at > max(now + 1.0, notice.not_before) or changed_at <= memory.announced_at:
+        latest = max(now + 1.0, notice.not_before)
+        if changed_at is None or changed_at > latest or changed_at <= memory.announced_at:
             return False
         if notice.complete:
             since = max(memory.announced_at, memory.first_at)

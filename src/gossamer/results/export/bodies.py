@@ -287,7 +287,8 @@ def record_of(record: WarcRecord) -> ArchivedRecord:
     elif http is not None:
         headers = tuple(http.astuples())
         status = http.status_code or 0
-    payload = None if record.record_type == WarcRecordType.revisit else record.reader.read(BODY_BYTES_MAX)
+    is_revisit = record.record_type == WarcRecordType.revisit
+    payload = None if is_revisit else record.reader.read(BODY_BYTES_MAX)
     if payload and is_chunked(headers):  # Of an archive that another crawler wrote.
         payload = b"".join(Dechunked(iter([payload])))
     fetched_at = record.record_date.timestamp() if record.record_date is not None else 0.0

@@ -156,7 +156,12 @@ class Names(AbstractContextManager["Names"]):
 
     def place(self, directory: str) -> Place:
         """Return what names a URL from within a directory: its file, or the URL itself where there is none."""
-        return lambda url: posixpath.relpath(name, directory or ".") if (name := self.of(url)) else url
+
+        def relative_name(url: str) -> str:
+            name = self.of(url)
+            return posixpath.relpath(name, directory or ".") if name else url
+
+        return relative_name
 
 
 def _settle(database: sqlite3.Connection, row: Planned) -> None:

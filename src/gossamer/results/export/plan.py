@@ -123,7 +123,8 @@ def make_plan(
             tables.read_parquet(linking, union_by_name=True).create_view("links")
             joined = _SQL["anchors"].format(characters_max=ANCHOR_CHARACTERS_MAX, texts_max=ANCHORS_MAX)
         ids = "latest.heading_ids" if "heading_ids" in known else "''"
-        found = _FOUND.format(heading_ids=ids) if contents and set(known).issuperset(_FOUND_COLUMNS) else "NULL"
+        is_found = contents and set(known).issuperset(_FOUND_COLUMNS)
+        found = _FOUND.format(heading_ids=ids) if is_found else "NULL"
         question = _SQL["question"].format(
             anchors="coalesce(said.words, '')" if joined else "''",
             joined=joined,
