@@ -29,6 +29,8 @@ MORE = {
     "scrapy.cfg": b"[settings]\ndefault = project.settings\n",
     "two.txt": b"http://127.0.0.1/a http://127.0.0.1/b\n",
     "tables.toml": b"[[limits]]\nmax_pages = 3\n",
+    "unclosed.toml": b"[operator]\ncontact = 'you@example.org\n[limits]\nmax_pages = 3\n",
+    "list.toml": b'seeds = ["http://127.0.0.1:9/"]\n',
     "slashes.toml": b"// few\n[limits]\nmax_pages = 3\n",
     "comma.toml": b'[scope]\ninclude = ["a" "b"]\n',
     "regex.toml": b'[scope]\ninclude = ["\\d+"]\n',
@@ -693,16 +695,20 @@ ANSWERS = [
     ([*LOCAL, "--set", "robots.obey=no"], '--set: robots.obey is "no", expected true or false; write false'),
     ([*LOCAL, "--set", "robots.obey=False"], '--set: robots.obey is "False", expected true or false; write false'),
     (["resume", ""], "a path is empty, as that of a variable that is not set; name a file or directory"),
-    (
-        ["resume", SEED],
-        ("http://127.0.0.1:9/ is an address, and a path is expected: the command works on files of this machine"),
-    ),
+    (["resume", SEED], ("http://127.0.0.1:9/ is an address, and a path of this machine is expected")),
     (
         ["config", "check", "https://example.org/x.toml"],
-        (
-            "https://example.org/x.toml is an address, and a path is expected: the command works on "
-            "files of this machine"
-        ),
+        ("https://example.org/x.toml is an address, and a path of this machine is expected"),
+    ),
+    (
+        ["why", SEED, "crawled"],
+        ("http://127.0.0.1:9/ is an address, and a path of this machine is expected; write gossamer why DIR URL"),
+    ),
+    (["serve", "8000"], "no directory 8000; for a port write gossamer serve --port 8000"),
+    (["serve", "crawled", "8000"], ("8000: a port is given by an option; write gossamer serve DIR --port 8000")),
+    (
+        ["crawl", "ftp//files.example.org/"],
+        ("the seed 'ftp//files.example.org/' has no scheme; did you mean ftp://files.example.org/ ?"),
     ),
     (["resume", "crawled/crawl.toml"], "crawled/crawl.toml is a part of a crawl; name the whole: crawled"),
     (["status", "crawled/state"], "crawled/state is a part of a crawl; name the whole: crawled"),
@@ -1239,6 +1245,14 @@ ANSWERS = [
         ("no command 'jq'; gossamer export DIR --to FORMAT -o PATH writes other formats; gossamer --help lists them"),
     ),
     # TOML that is half of another language.
+    (["config", "check", "unclosed.toml"], ("unclosed.toml is not TOML: close the quotation mark in line 2")),
+    (
+        ["config", "check", "list.toml"],
+        (
+            'list.toml line 1: seeds is ["http://127.0.0.1:9/"], expected a section; write the list as '
+            "urls = [\u2026] below a line [seeds]"
+        ),
+    ),
     (
         ["config", "check", "tables.toml"],
         (

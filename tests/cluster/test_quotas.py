@@ -80,3 +80,18 @@ def test_what_an_idle_shard_does_not_need_goes_to_the_others_once_it_said_so() -
     assert quotas.pages_left == 100 - quota, "the shard has not said that it knows"
     quotas.order(ShardReport(0, 1, True, 0, pages=10, quota_serial=later))
     assert quotas.pages_left == 90
+
+
+def test_pages_of_runs_before_count_for_the_limit() -> None:
+    quotas = Quotas(60, 3)
+    shards = [Shard(10_000) for _ in range(3)]
+    shards[0].pages = 40
+    reports = [shard.report(number) for number, shard in enumerate(shards)]
+    for report in reports:
+        quotas.note(report)
+    for _ in range(20):
+        for number in (2, 1, 0):
+            shard = shards[number]
+            shard.quota, shard.serial = quotas.order(shard.report(number))
+            shard.pages = max(shard.pages, shard.quota)
+    assert sum(shard.pages for shard in shards) == 60

@@ -42,9 +42,9 @@ def _cast_value(param: Any, ctx: Any, value: Any) -> Any:
         if not word:
             raise ConfigError("a path is empty, as that of a variable that is not set; name a file or directory")
         if word.startswith(("http://", "https://")):
-            raise ConfigError(
-                f"{word} is an address, and a path is expected: the command works on files of this machine"
-            )
+            names = [one.metavar for one in ctx.command.params if one.param_type_name == "argument"]
+            order = f"; write {ctx.command_path} {' '.join(names)}" if len(names) > 1 else ""
+            raise ConfigError(f"{word} is an address, and a path of this machine is expected{order}")
     return type(param).type_cast_value(param, ctx, value)
 
 
@@ -168,6 +168,7 @@ ADDRESS = re.compile(r"https?://|www\.|[^/\s]+\.(?:[a-z]{2,}[:/]|(?:com|net|org)
 NUMBER = re.compile(r"Invalid value for '(.+)': .* is not a valid (int|float)")
 """The parser's message about a text in place of a number."""
 
+_EXTRA_NUMBER = re.compile(r"Got unexpected extra argument(?:\(s\))? \((\d+)\)").match
 CHOICE = re.compile(r"Invalid value for '([^']+)': .*?'([^']*)' is not one of (.+)")
 """The parser's message about a word that is not among a parameter's choices."""
 
@@ -195,6 +196,8 @@ def one_line(error: TyperException, command: str = "gossamer", typed: Sequence[s
     if closed := UNREADABLE.search(message):
         return f"you may not read {closed[1]}; run this as its owner, or have them permit it"
     message = message.rstrip(".")
+    if command.endswith(" serve") and (port := _EXTRA_NUMBER(message)):
+        return f"{port[1]}: a port is given by an option; write {command} DIR --port {port[1]}"
     needed = [one for one in getattr(getattr(context, "command", None), "params", []) if one.required]
     words = [one.metavar if one.param_type_name == "argument" else f"{one.opts[-1]} {one.metavar}" for one in needed]
     is_missing = message.startswith(("Missing argument", "Missing option"))

@@ -67,6 +67,8 @@ def serve(
     if directory is not None:
         if folder is not None or config is not None:
             raise ConfigError(f"serve {directory}: --folder and --config are for servers of many crawls; leave out DIR")
+        if str(directory).isdecimal() and not directory.exists():
+            raise ConfigError(f"no directory {directory}; for a port write gossamer serve --port {directory}")
         require_crawl(directory)
         options = reopen(directory / "crawl.toml", sets=given).console
         work = console.serve_crawl(directory, options, number, echo, complain)

@@ -200,6 +200,7 @@ class Coordination:
         `partitions` is the map that the crawl was started with.
         """
         self.kept = kept if kept is not None else CoordinatorRecord()
+        self._is_new = kept is None
         self.moves = Moves(self.kept.moves, partitions)
         self.shards = shards = self.kept.moves.shards
         """Number of shards."""
@@ -295,7 +296,10 @@ class Coordination:
         self._check_arrivals()
         if self.spreading is not None:
             self._spread(self.spreading, is_calm=len(reports) == self.shards and all(one.saves for one in answers))
-        if self._quotas is not None:
+        # Without saved shares, no page is granted before each shard has said how many it has of runs before.
+        if self._quotas is not None and (self.kept.shares or self._is_new or len(reports) == self.shards):
+            for report in reports:
+                self._quotas.note(report)
             for report in reports:
                 self._quota[report.shard] = self._quotas.order(report)
             self.kept.shares = self._quotas.shares

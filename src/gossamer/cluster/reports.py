@@ -132,10 +132,10 @@ class Quotas:
         self.shares += [LimitShare() for _ in range(len(self.shares), shards)]
 
     def note(self, report: ShardReport) -> None:
-        """Process the quota that a shard reports as in force."""
+        """Process the quota that a shard reports as in force, and its pages: those of runs before have no share."""
         share = self.shares[report.shard]
-        if report.quota_serial == share.serial:
-            share.most = share.quota
+        most = share.quota if report.quota_serial == share.serial else share.most
+        share.most = max(most, report.pages + report.pages_under_way)
 
     def order(self, report: ShardReport) -> tuple[int, int]:
         """Return quota and serial for a shard that just reported."""
@@ -146,7 +146,7 @@ class Quotas:
             # It returns what it does not need, or all that is left where the limit was lowered: it is granted again.
             self._set(share, min(share.quota, used))
         elif used + self._step() // 2 >= share.quota:
-            self._set(share, share.quota + min(self._step(), self.pages_left))
+            self._set(share, max(share.quota, used) + min(self._step(), self.pages_left))
         return share.quota, share.serial
 
     @property

@@ -351,6 +351,8 @@ def _parse(text: str, file: Path) -> dict[str, object]:
             said = f"[{'.'.join(_NAMES.findall(twice[1]))}] is there twice{twice[2]}; write its keys below one heading"
         elif said.startswith("cannot overwrite a value"):
             said = f"a key is there twice{said.removeprefix('cannot overwrite a value')}; remove one of its lines"
+        elif said.startswith("expected \"'"):  # The rest of the file has none: the last one is not closed.
+            said = f"close the quotation mark in line {text.count(chr(10), 0, text.rindex(chr(39))) + 1}"
         else:
             said += _quote(text, error)
         raise ConfigError(f"{file} is not TOML: {said}") from error

@@ -113,7 +113,9 @@ function act(crawl, verb, title) {
 }
 
 function buttons(crawl) {
-  const made = [...(VERBS[crawl.begun || crawl.state !== "failed" ? crawl.state : "created"] ?? []), ["schedule", "Schedule…"], ...(IDLE.has(crawl.state) ? [["delete", "Delete…"]] : [])].map(([verb, title]) =>
+  const isDone = crawl.state === "finished" && crawl.ended === "no URLs left";
+  const verbs = isDone ? [] : VERBS[crawl.begun || crawl.state !== "failed" ? crawl.state : "created"] ?? [];
+  const made = [...verbs, ["schedule", "Schedule…"], ...(IDLE.has(crawl.state) ? [["delete", "Delete…"]] : [])].map(([verb, title]) =>
     make("button", { type: "button", class: "plain", "aria-label": `${title} ${harmless(crawl.name)}`, ...(hasToken() ? {} : { disabled: "" }),
       onclick: (event) => {
         opener = event.currentTarget.getAttribute("aria-label");

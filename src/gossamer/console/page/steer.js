@@ -6,7 +6,7 @@ import { ask, hasToken, whenTokenComes } from "./wire.js";
 
 const NO_TOKEN = "Controls are off. Open the address that gossamer printed, with its token, or put #token=… behind this one: the token is the line in state/console.token of the crawl’s directory.";
 const WORDS = { none: null };
-let state = "", isOver = false, live = {};
+let state = "", isOver = false, isDone = false, live = {};
 // What the field of the settings showed before anybody typed into it.
 let shown = "";
 
@@ -42,6 +42,7 @@ export function begin() {
 export function stands(status) {
   if (status.state === state) return;
   state = status.state;
+  isDone = status.ended === "finished";
   const [shows, hides] = state === "paused" ? ["unpause", "pause"] : ["pause", "unpause"];
   const hadFocus = document.activeElement === by(hides);
   by(shows).hidden = false;
@@ -92,7 +93,7 @@ function continuing() {
 function allow() {
   const off = !hasToken() || isOver;
   for (const button of document.querySelectorAll("button.control")) button.disabled = off;
-  const canResume = isOver && isOneOfMany;
+  const canResume = isOver && !isDone && isOneOfMany;
   by("resume").hidden = !canResume;
   by("resume").disabled = !hasToken();
   const hint = by("hint");
