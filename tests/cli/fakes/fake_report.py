@@ -22,6 +22,7 @@ class Report(msgspec.Struct):
     rendering: object = None
     ended: str = ""
     ended_says: str = ""
+    proxies: tuple[tuple[str, int, int], ...] = ()
 
 
 def modules_with_failures(modules: Mapping[str, object]) -> tuple[object, ...]:
