@@ -97,7 +97,7 @@ class Transfer:
     __slots__ = (
         "_began_at", "_calls_left", "_connections_bytes", "_content_before", "_data", "_fresh",
         "_h1_only", "_has_target", "_headers", "_held_bytes", "_is_left_early", "_method_set",
-        "_opened", "_options", "_requests", "_slow_content", "_slow_since", "_wasted_content",
+        "_opened", "_options", "_reply_at", "_requests", "_slow_content", "_slow_since", "_wasted_content",
         "_wasted_read",
         "bodies", "body", "body_bytes", "body_bytes_max", "connections", "curl", "disk_error",
         "driver", "ended_well", "file", "greeting", "head", "head_bytes", "head_bytes_max", "head_is_cut", "ip",
@@ -145,6 +145,7 @@ class Transfer:
     def _clear(self) -> None:
         """Begin without received data."""
         self.head: list[bytes] = []
+        self._reply_at = 0  # Where the status line of the last reply is in it: interim ones come first.
         self.head_bytes = 0
         self.body: bytes | bytearray = b""
         self.body_bytes = 0
@@ -461,9 +462,12 @@ class Transfer:
         if self.head_bytes > self.head_bytes_max:
             self.stopped = "head"
             return 0
-        if line in LINE_ENDS and self.head[0][9:10] == b"1" and any(one[8:12] == b" 101" for one in self.head):
-            self.stopped = "whole"  # It was not requested: what follows is no HTTP, and libcurl would wait for its end.
-            return 0
+        if line in LINE_ENDS:
+            status = self.head[self._reply_at]
+            self._reply_at = len(self.head)
+            if status.startswith(b"HTTP/") and status[8:12] == b" 101":
+                self.stopped = "whole"  # Not requested: what follows is no HTTP, and libcurl would wait for its end.
+                return 0
         return None
 
     def take_body(self, piece: bytes) -> int | None:
