@@ -80,7 +80,7 @@ class Crawler(BaseCrawler):
         directory holds a crawl.
         """
         directory = directory_of(output, "output")
-        require_callable(more_seeds, "more_seeds")
+        require_callable(more_seeds, "more_seeds", may_wait=True)
         is_there = or_resume and (directory / FILE).exists()
         sets = sets_of(settings)
         config = config_for(directory, seeds, config, sets, options, resuming=resuming, or_resume=or_resume)

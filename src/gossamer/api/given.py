@@ -188,9 +188,9 @@ def require_config(given: object) -> None:
         )
 
 
-def require_callable(given: object, name: str) -> None:
-    """Raise ConfigError for a value that is neither None nor callable, and for a function that must be awaited."""
-    if given is not None and (not callable(given) or inspect.iscoroutinefunction(given)):
+def require_callable(given: object, name: str, *, may_wait: bool = False) -> None:
+    """Raise ConfigError for a value that is neither None nor callable; unless it `may_wait`, also for one to await."""
+    if given is not None and (not callable(given) or (not may_wait and inspect.iscoroutinefunction(given))):
         raise ConfigError(f"{name} is {_shorten(given)}: give a function{' without async' * callable(given)}")
 
 

@@ -186,7 +186,8 @@ def _template(markup: str, placed: _Placing, depth: int) -> str:
 
 
 def _rewritten(tree: LexborHTMLParser, placed: _Placing, depth: int) -> str:
-    return _with_templates(tree.html or "", _rewrite(tree, placed, depth))
+    templates = _rewrite(tree, placed, depth)  # Changes the tree.
+    return _with_templates(tree.html or "", templates)
 
 
 def _with_templates(markup: str, templates: list[str]) -> str:
