@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PAGES_SHARE = 10.0
 """Seconds of reading pages per second of other work on the event loop. Many pages may arrive at once, and a large one
 takes a second; without this limit requests, signals and the console would wait."""
-SMALL_BYTES = 32_768
+SMALL_BYTES = 65_536
 """Uncompressed pages up to this size are read as they arrive, because waiting pages delay the detection of traps."""
 BEGUN_POLL_S = 0.01
 """Interval at which a page that may take long checks whether a page examined in slices is done."""
