@@ -125,7 +125,7 @@ def test_pages_that_come_at_once_leave_the_loop_to_others(tmp_path: Path) -> Non
 
     def page() -> list[bytes]:
         come.wait(60)
-        return [b"<title>Found</title>", b" " * 40_000]
+        return [b"<title>Found</title>", b" " * 80_000]
 
     async def crawled(crawler: Crawler) -> str:
         async def look() -> None:

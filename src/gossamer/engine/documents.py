@@ -33,6 +33,8 @@ PAGES_SHARE = 10.0
 takes a second; without this limit requests, signals and the console would wait."""
 SMALL_BYTES = 65_536
 """Uncompressed pages up to this size are read as they arrive, because waiting pages delay the detection of traps."""
+SMALL_RULES_BYTES = 32_768
+"""The same of robots.txt, which is not read in slices."""
 BEGUN_POLL_S = 0.01
 """Interval at which a page that may take long checks whether a page examined in slices is done."""
 TOGETHER_MAX = 16
@@ -349,6 +351,6 @@ def _link_type(lease: VisitLease) -> str:
     return SEED if visit.seed and visit.link_type not in ANNOUNCING else visit.link_type
 
 
-def may_be_slow(reply: Reply) -> bool:
+def may_be_slow(reply: Reply, small_bytes: int = SMALL_BYTES) -> bool:
     """Return whether reading a page may take long."""
-    return reply.file is not None or len(reply.body) > SMALL_BYTES or reply.header("content-encoding") is not None
+    return reply.file is not None or len(reply.body) > small_bytes or reply.header("content-encoding") is not None

@@ -18,7 +18,7 @@ import msgspec
 
 from gossamer.engine.counters import CrawlCounters
 from gossamer.engine.discover import Discovery
-from gossamer.engine.documents import DocumentReader, may_be_slow
+from gossamer.engine.documents import SMALL_RULES_BYTES, DocumentReader, may_be_slow
 from gossamer.engine.logs import Logs
 from gossamer.engine.middleware import Prerequisites
 from gossamer.engine.options import CrawlOptions
@@ -186,7 +186,7 @@ class Pipeline:
                 self.discovery.follow(settled, lease.url, now)
 
     async def _settle_prerequisite(self, prerequisite: Prerequisite, result: Reply | Failure) -> None:
-        if isinstance(result, Reply) and may_be_slow(result):
+        if isinstance(result, Reply) and may_be_slow(result, SMALL_RULES_BYTES):
             await self.documents.turns.turn()  # Its host waits for it anyway.
         if not self.documents.is_late():
             with self.documents.turns.measured():
