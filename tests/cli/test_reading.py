@@ -159,7 +159,7 @@ def test_a_new_crawl_where_another_user_may_write_says_whose_the_folder_is(kept:
 
 @pytest.mark.parametrize("command", ["status", "resume"])
 def test_a_store_with_files_of_another_user_is_a_mistake_and_no_failing_disk(run: Real, command: str) -> None:
-    """What fails is tried again by whoever runs services: a mistake is not."""
+    """Service managers start again what failed, and not what was a mistake."""
     (run.directory / "crawl/state/store/CURRENT").chmod(0)
     status, _, err = as_anybody(run.directory, command, "crawl")
     remedy = f"to give them back: chown -R {os.geteuid()} crawl"

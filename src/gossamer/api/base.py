@@ -56,7 +56,6 @@ class BaseCrawler(SuggestsAttributes, ABC):
         self._logs: Logs | None = None
         """Those of the crawl while it runs."""
         self._task: asyncio.Task[Any] | None = None
-        self._has_run = False
         self._was_raised = False
         """Whether the iterator has reported the end."""
 
@@ -102,16 +101,6 @@ class BaseCrawler(SuggestsAttributes, ABC):
         """Log an internal error outside the crawl, such as one of the console's server."""
         if self._logs is not None:
             self._logs.critical("console_failed", error)
-
-    def _require_loop(self) -> None:
-        """Raise ConfigError: no loop of asyncio runs, as in trio, or this crawler has run before."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            trio = "under trio, read gossamer.crawl(...) in a thread: trio.to_thread.run_sync"
-            raise ConfigError(f"a Crawler runs in asyncio; {trio}") from None
-        if self._has_run:
-            raise ran_before(self.directory)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -71,7 +71,8 @@ class SimwebOptions(Section, frozen=True):
     @classmethod
     def preset(cls, name: Preset, **changes: object) -> Self:
         """Return options of one of three sizes: 20 hosts, 200, or 2,000."""
-        hosts, pages = {"small": (20, 500), "medium": (200, 20_000), "large": (2_000, 500_000)}[name]
+        sizes = {"small": (20, 500), "medium": (200, 20_000), "large": (2_000, 500_000)}
+        hosts, pages = sizes[name]
         return convert(cls, {"hosts": hosts, "pages": pages, **changes})
 
     @classmethod
