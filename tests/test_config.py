@@ -65,6 +65,7 @@ def complaint(file: Path | None = None, **arguments: object) -> str:
         ("[limits]\nmax_pages = 1.5", 2, "limits.max_pages is 1.5", "a whole number"),
         ("[limits]\nmax_pages = 0", 2, "limits.max_pages is 0", "1 or more"),
         ("[progress]\ninterval_s = inf", 2, "progress.interval_s is Infinity", "a finite number"),
+        ('[crawl]\ncommit_s = "a\\nb "', 2, 'crawl.commit_s is "a\\nb "', "expected a number of seconds"),
         ("limits = 3", 1, "limits is 3", "a section of keys"),
         ('[scope]\nexclude = "a"', 2, 'scope.exclude is "a"', 'a list, such as ["a", "b"]'),
         ('[politeness]\npreset = "polit"', 2, 'politeness.preset is "polit"', "'polite', 'gentle'"),

@@ -53,7 +53,7 @@ def _line(mistake: Mistake, origins: Mapping[str, str]) -> str:
         message = message.partition("; did you mean")[0] + f"; {meant}"
     elif message.startswith("expected a ") and _DECIMAL_COMMA(plain):
         message += f"; write {plain.replace(',', '.')}"
-    elif message.startswith("expected a ") and is_pasted:
+    elif message.startswith("expected a ") and is_pasted and plain.isprintable():
         message += f"; write {plain}"
     if not message.startswith("expected "):  # A package's own sentence, which names the value.
         return where + message if is_option else f"{where}{'.'.join(path)}: {message}"

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import cache
 
 from xxhash import xxh3_64_digest
 
@@ -70,7 +69,7 @@ class Trapping(VisitMiddleware):
             return
         copy = bool(row.duplicate_of) and _host_of(row.duplicate_of) == _host_of(row.url)
         body = content.body
-        sketch = None if copy else cache(lambda: self._sketcher(body, row.charset, url.text))
+        sketch = None if copy else lambda: self._sketcher(body, row.charset, url.text)
         trap = self.traps.note_page(
             url,
             sketch,

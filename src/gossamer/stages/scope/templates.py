@@ -303,13 +303,10 @@ class TemplateNode:
                 suspicion.since //= 2
                 suspicion.grown //= 2
 
-    def note_shape(self, address: str, sketch: Callable[[], Sketch] | None) -> None:
+    def note_shape(self, shape: str, sketch: Callable[[], Sketch] | None) -> None:
         """Compare a page whose address may have a session with the first one of its shape; `sketch` is None for an
         exact copy of another page.
         """
-        shape = shape_of(address)
-        if shape == address:
-            return
         if self._other > SESSION_PAGES_MIN and self._other > self._same:
             self.shapes.clear()
             return

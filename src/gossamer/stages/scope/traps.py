@@ -12,6 +12,7 @@ A page whose address has a year far from the present counts as repeated content.
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 
 import msgspec
 
@@ -311,7 +312,9 @@ class Traps:
             if node is not None:
                 # A page that counts for a narrow template is no evidence against a wider one.
                 by = ward.first_watched(referrer) if ward.is_suspected and _host_of(referrer) == asked.host else None
-                node.note_shape(asked.text, sketch)
+                if (shape := shape_of(asked.text)) != asked.text:
+                    sketch = sketch and cache(sketch)  # For its session and its trap.
+                    node.note_shape(shape, sketch)
                 node.note_name(within=by is not None and by.is_suspected)
                 self._judge(url, ward, name, node, sketch, year)
                 if ward.dirty:
