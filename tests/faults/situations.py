@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gossamer.assembly.values import Shard
 from gossamer.cluster.places import Move
-from gossamer.stages.frontier.index import ON_BENCH
+from gossamer.stages.frontier.index import ON_WORKBENCH
 from gossamer.stages.frontier.record import HostRecord, decode_record, host_prefix
 from gossamer.state.store import Store
 from gossamer.url.site import partition_of
@@ -120,7 +120,7 @@ def _users_of_first_host(shards: Mapping[int, Shard], world: World, _moves: Sequ
     users = [machine for asked, (machine, _) in world.running.items() if asked.host == first and machine in shards]
     for user in users:
         record = _record(shards[user].kept.storage.store, first)
-        if record is not None and record.index_family == "ready" and record.index_key[2] != ON_BENCH:
+        if record is not None and record.index_family == "ready" and record.index_key[2] != ON_WORKBENCH:
             return [user] if record.urls_queued >= LEFT_MIN else []
     return []
 

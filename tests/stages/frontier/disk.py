@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from gossamer.stages.frontier.frontier import Frontier
-from gossamer.stages.frontier.index import ON_BENCH
+from gossamer.stages.frontier.index import ON_WORKBENCH
 from gossamer.stages.frontier.record import LEVELS, HostRecord, decode_block, decode_record
 from gossamer.state.store import Store
 
@@ -73,7 +73,7 @@ def _check_index(store: Store, records: dict[bytes, HostRecord], frontier: Front
             assert entries.pop((record.index_family, record.index_key)) == record.name
         elif record.index_key:
             # On the bench for a prerequisite or a verdict; otherwise a host without work has no entry.
-            assert record.index_key[2] == ON_BENCH
+            assert record.index_key[2] == ON_WORKBENCH
             assert entries.pop((record.index_family, record.index_key)) == record.name
             if frontier is not None:
                 assert record.name in frontier.scheduler.active

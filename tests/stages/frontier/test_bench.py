@@ -119,16 +119,16 @@ def test_an_address_is_remembered_while_it_rests_or_is_used_and_then_forgotten()
     one = placed(bench, "a", "10.0.0.1", T0)
     place = one.place
     assert place is not None
-    bench.forget_rested(T0 + 100)
+    bench.forget_undelayed(T0 + 100)
     assert bench.place("10.0.0.1", 1, 0.0) is place, "a host is there"
     bench.settle(one, None)
     bench.occupy(place)
-    bench.forget_rested(T0 + 100)
+    bench.forget_undelayed(T0 + 100)
     assert bench.place("10.0.0.1", 1, 0.0) is place, "a request is under way"
     bench.release(place, T0 + 200)
-    bench.forget_rested(T0 + 100)
+    bench.forget_undelayed(T0 + 100)
     assert bench.place("10.0.0.1", 1, 0.0) is place, "it rests"
-    bench.forget_rested(T0 + 200)
+    bench.forget_undelayed(T0 + 200)
     assert bench.place("10.0.0.1", 1, 0.0) is not place
 
 
@@ -138,12 +138,12 @@ def test_an_address_that_was_left_and_found_again_is_kept_and_forgotten_when_it_
     place = one.place
     bench.settle(one, None)
     bench.settle(one, place)
-    bench.forget_rested(T0)
+    bench.forget_undelayed(T0)
     assert bench.at("10.0.0.1") is place
     bench.settle(one, None)
-    assert bench.forget_rested(T0) == [place]
+    assert bench.forget_undelayed(T0) == [place]
     assert bench.at("10.0.0.1") is None
-    assert bench.forget_rested(T0) == []
+    assert bench.forget_undelayed(T0) == []
 
 
 @pytest.mark.parametrize("span_s", [0.01, 1.0, 300.0])

@@ -325,7 +325,7 @@ def test_a_round_ends_by_the_clock_while_the_bench_is_full(opened: Open) -> None
     shard = opened(host_pages=1, round_s=30.0, preset="polite", active_hosts_first=1)
     frontier, now = shard.frontier, T0
     for number in range(20):
-        if number and frontier.active_hosts == frontier.scheduler.room.hosts:
+        if number and frontier.active_hosts == frontier.scheduler.size.hosts:
             break
         add(shard, f"slow{number}.test", 1)
         frontier.control.hold(named(f"http://slow{number}.test/"), T0 + 100, "a test", now)
@@ -570,8 +570,8 @@ def test_a_host_over_its_budget_stays_until_its_pages_are_read(opened: Open) -> 
     for one in both:
         assert isinstance(one, VisitLease)
         frontier.ended(one, Contact(9.0, "answered", wire_bytes=1), T0 + 9)
-        assert one.host.on_bench, "its page is being read"
+        assert one.host.on_workbench, "its page is being read"
     for one, is_on_bench in zip(both, (True, False), strict=True):
         assert isinstance(one, VisitLease)
         frontier.finish(one, "fetched", T0 + 9)
-        assert one.host.on_bench is is_on_bench
+        assert one.host.on_workbench is is_on_bench

@@ -243,9 +243,9 @@ def test_a_host_that_waits_for_its_robots_txt_leaves_its_place_to_nobody(shard: 
     host.turns = TURNS_MAX
     frontier.control.park(url, T0)
     frontier.scheduler.schedule(host, T0)
-    assert host.on_bench
+    assert host.on_workbench
     frontier.control.unpark(url, T0)
-    assert not host.on_bench, "it has had its turns, and others of its site wait"
+    assert not host.on_workbench, "it has had its turns, and others of its site wait"
 
 
 def test_a_host_that_waits_moves_up_when_something_urgent_of_it_is_found(shard: Shard) -> None:

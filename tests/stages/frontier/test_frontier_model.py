@@ -138,7 +138,7 @@ class FrontierMachine(RuleBasedStateMachine):
         self.site_not_before = dict.fromkeys(SITES.values(), 0.0)
         self.located_until = dict.fromkeys(HOSTS, 0.0)
         """How long the address that was found may be used."""
-        self.located_anew: set[str] = set()
+        self.address_unused: set[str] = set()
         """Hosts looked up and not requested since: an address serves one request, however short its TTL."""
         self.last_end = dict.fromkeys(HOSTS, 0.0)
         self.disordered: set[str] = set()
@@ -243,7 +243,7 @@ class FrontierMachine(RuleBasedStateMachine):
 
     def check_gates(self, host: str, address: str) -> None:
         assert self.now >= self.free_at(host) - EPSILON
-        assert self.now < self.located_until[host] or host in self.located_anew
+        assert self.now < self.located_until[host] or host in self.address_unused
         if self.politeness.per_address:
             assert sum(other.address == address for other in self.leases) < self.politeness.per_address
             assert self.now >= self.address_not_before[address] - EPSILON
@@ -319,7 +319,7 @@ class FrontierMachine(RuleBasedStateMachine):
         if found:
             self.returned(lease)
             self.located_until[lease.url.host] = self.now + lasts_s
-            self.located_anew.add(lease.url.host)
+            self.address_unused.add(lease.url.host)
             self.frontier.locate(lease, address, self.now + lasts_s, self.now)
         else:
             self.frontier.ended(lease, Contact(0.0, "failed", error="no such name"), self.now)
@@ -340,7 +340,7 @@ class FrontierMachine(RuleBasedStateMachine):
             assert not self.known.felt[host].closed
             assert self.now >= self.free_at(host) - EPSILON
             self.begun[id(lease)] = self.now
-            self.located_anew.discard(host)
+            self.address_unused.discard(host)
             return True
         self.leases.remove(lease)
         self.returned(lease)
@@ -710,7 +710,7 @@ class FrontierMachine(RuleBasedStateMachine):
             self.leases.remove(lease)
             self.returned(lease)
             self.located_until[lease.url.host] = self.now + 1e6
-            self.located_anew.add(lease.url.host)
+            self.address_unused.add(lease.url.host)
             self.frontier.locate(lease, self.dice.choice(ADDRESSES), self.now + 1e6, self.now)
             return
         if id(lease) not in self.begun and not self.send(lease):

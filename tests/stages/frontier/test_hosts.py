@@ -9,7 +9,7 @@ import pytest
 
 from gossamer.model.links import Prerequisite
 from gossamer.stages.frontier.host import Host
-from gossamer.stages.frontier.hosts import EVICTIONS_MAX, RESTS_MAX, HostTable
+from gossamer.stages.frontier.hosts import DELAYS_MOVED_MAX, EVICTIONS_MAX, HostTable
 from gossamer.stages.frontier.options import PolitenessOptions, politeness
 from gossamer.stages.frontier.record import RECORD_VERSION, HostRecord, encode_record
 from gossamer.state.contacts import Recovered
@@ -46,7 +46,7 @@ def save(hosts: HostTable) -> None:
         pass
 
 
-@pytest.mark.parametrize("use", ["on_bench", "dirty", "out", "leased", "prerequisites", "parked"])
+@pytest.mark.parametrize("use", ["on_workbench", "dirty", "out", "leased", "prerequisites", "parked"])
 def test_what_is_in_use_is_never_evicted(epochs: CountingEpochs, use: str) -> None:
     """Two objects of one host would lend to it twice at once."""
     hosts = hosts_of(epochs, 2)
@@ -117,11 +117,11 @@ def test_a_crowd_that_must_stay_is_not_walked_for_each_newcomer(
     def counted(host: Host) -> bool:
         nonlocal asked
         asked += 1
-        return not (host.on_bench or host.dirty)
+        return not (host.on_workbench or host.dirty)
 
     monkeypatch.setattr(Host, "idle", property(counted))
     for number in range(100):
-        hosts.get(f"busy{number}", 1).on_bench = True
+        hosts.get(f"busy{number}", 1).on_workbench = True
     for number in range(1000):
         hosts.touch(hosts.get(f"h{number}", 1))
     assert asked <= EVICTIONS_MAX * 1000
@@ -136,9 +136,9 @@ def test_recovered_contacts_hold_a_host_back(epochs: CountingEpochs) -> None:
 
 
 def test_the_longest_recovered_delays_move_and_none_becomes_shorter(epochs: CountingEpochs) -> None:
-    giver = hosts_of(epochs, 10, Recovered({number: T0 + number for number in range(RESTS_MAX + 10)}, {}))
+    giver = hosts_of(epochs, 10, Recovered({number: T0 + number for number in range(DELAYS_MOVED_MAX + 10)}, {}))
     delays = giver.remaining_delays(T0 + 3)
-    assert delays == {number: number - 3.0 for number in range(10, RESTS_MAX + 10)}
+    assert delays == {number: number - 3.0 for number in range(10, DELAYS_MOVED_MAX + 10)}
 
     taker = hosts_of(epochs, 10, Recovered({20: T0 + 100}, {}))
     taker.learn_delays(delays, T0)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.stages.frontier.host import Host
-from gossamer.stages.frontier.index import ON_BENCH, HostIndex, LevelBias
+from gossamer.stages.frontier.index import ON_WORKBENCH, HostIndex, LevelBias
 from gossamer.stages.frontier.options import PolitenessOptions, politeness
 from gossamer.stages.frontier.record import RECORD_VERSION, HostRecord, host_prefix
 from gossamer.state.epoch import Epochs
@@ -59,7 +59,7 @@ def woken(disk: Disk, now: float, hosts: dict[str, Host]) -> list[str]:
     names = []
     while (found := disk.index.wake(now)) is not None:
         names.append(found[1])
-        disk.index.enter_bench(hosts[found[1]])
+        disk.index.enter_workbench(hosts[found[1]])
     return names
 
 
@@ -70,8 +70,8 @@ def test_a_host_has_one_entry_wherever_it_goes(disk: Disk) -> None:
         lambda: disk.index.enter_ready(one, 0),
         lambda: disk.index.enter_sleep(one, T0 + 5),
         lambda: disk.index.enter_sleep(one, T0 + 5),
-        lambda: disk.index.enter_bench(one),
-        lambda: disk.index.enter_bench(one),
+        lambda: disk.index.enter_workbench(one),
+        lambda: disk.index.enter_workbench(one),
     ):
         move()
         assert disk.entries() == 1
@@ -135,7 +135,7 @@ def test_sleeping_often_takes_no_memory(disk: Disk) -> None:
     for number in range(3 * PARTITIONS):
         disk.index.enter_sleep(one, T0 + number)
         assert disk.index.wake(T0 + number) == (7, "a")
-        disk.index.enter_bench(one)
+        disk.index.enter_workbench(one)
 
     assert len(disk.index._alarms) <= 2 * PARTITIONS + 1
     assert disk.index.wake(T0 + 1e6) == (7, "long")
@@ -150,7 +150,7 @@ def test_drawing_finds_every_ready_host(disk: Disk) -> None:
     drawn = []
     while (found := disk.index.draw()) is not None:
         drawn.append(found[1])
-        disk.index.enter_bench(hosts[found[1]])
+        disk.index.enter_workbench(hosts[found[1]])
 
     assert sorted(drawn) == sorted(hosts)
     assert not disk.index.has_ready
@@ -189,7 +189,7 @@ def test_drawing_is_by_chance_within_a_level(disk: Disk, family: str) -> None:
 def test_a_start_names_who_was_on_the_bench_and_finds_the_others(disk: Disk) -> None:
     active = [(partition, f"b{number}") for partition in (0, 7, 4095) for number in range(3)]
     for partition, name in active:
-        disk.index.enter_bench(host(name, partition))
+        disk.index.enter_workbench(host(name, partition))
     for partition in (7, 8):
         for level in (0, 3, 7):
             disk.index.enter_ready(host(f"r{partition}{level}", partition), level)
@@ -205,10 +205,10 @@ def test_a_start_names_who_was_on_the_bench_and_finds_the_others(disk: Disk) -> 
 
 
 def test_nothing_is_drawn_or_woken_where_nobody_is(disk: Disk) -> None:
-    disk.index.enter_bench(host("a"))
+    disk.index.enter_workbench(host("a"))
 
     assert disk.index.draw() is None
     assert disk.index.wake(T0 * 10) is None
     assert disk.index.next_wake_at() is None
     assert host("a").record.index_key == b""
-    assert ON_BENCH not in disk.index._ready
+    assert ON_WORKBENCH not in disk.index._ready

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.model.links import RevisitPlan
-from gossamer.stages.frontier.index import ON_BENCH
+from gossamer.stages.frontier.index import ON_WORKBENCH
 from gossamer.stages.frontier.moving import FrontierMoves
 from gossamer.stages.frontier.options import BudgetOptions, PolitenessOptions
 from gossamer.state.schema import FAMILIES
@@ -234,7 +234,7 @@ def test_a_partition_that_goes_is_not_crawled_while_its_keys_are_given(tmp_path:
     add(giver, OTHER, f"{OTHER}1", HOST, f"{HOST}1")
     partition = named(HOST).partition
     keys = giver.epochs.scan("ready", partition.to_bytes(2), (partition + 1).to_bytes(2))
-    assert [key[2] == ON_BENCH for key, _ in keys] == [False], "it waits on disk: there is room for one host"
+    assert [key[2] == ON_WORKBENCH for key, _ in keys] == [False], "it waits on disk: there is room for one host"
     moves = FrontierMoves(giver.frontier, giver.epochs)
     moves.freeze(partition, partition + 1)
     giver.frontier.cut(T0 + 1.0)

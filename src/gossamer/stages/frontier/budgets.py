@@ -309,12 +309,12 @@ class DeferredHosts:
         self._is_their_turn = not self._is_their_turn
         return self._draw() if self._is_their_turn else None
 
-    def draw(self, now: float, *, is_rest_done: bool) -> tuple[int, str] | None:
+    def draw(self, now: float, *, others_done: bool) -> tuple[int, str] | None:
         """Return a host, for use when no host is ready; begin the next round when all other hosts are done."""
         if not self.hosts:
             return None
         found = self._draw()
-        if found is None and self.budgets is not None and is_rest_done:
+        if found is None and self.budgets is not None and others_done:
             self.budgets.begin_round(now)
             found = self._draw()
         return found

@@ -67,7 +67,7 @@ class Frontier:
         coin = None if share_new is None else lambda: dice.uniform(0.0, 1.0) < share_new
         self._queues = Queues(epochs, bias, options, name_url, coin or bool)
         self.counts.levels = self._queues.by_level = self.counts.levels or self._queues.by_level
-        self._bench = bench = Workbench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
+        self._workbench = workbench = Workbench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
         self._shared: SharedGates | None = None
         self.index = index = HostIndex(epochs, dice, bias)
         index.hosts = self.counts.working
@@ -77,10 +77,12 @@ class Frontier:
         self._rules = rules
         self._budgets = ledger.budgets
         self._resumed_at = 0.0 if is_new else now
-        resting_until = now + politeness.site_delay_s if self._resumed_at else 0.0
-        self._sites = sites = Sites(bench, index, resting_until, options, ledger.linking, index.sites_waiting(store))
+        sites_delayed_until = now + politeness.site_delay_s if self._resumed_at else 0.0
+        self._sites = sites = Sites(
+            workbench, index, sites_delayed_until, options, ledger.linking, index.sites_waiting(store)
+        )
         self.scheduler = Scheduler(
-            self.hosts, self._queues, index, bench, self.counts, options, sites,
+            self.hosts, self._queues, index, workbench, self.counts, options, sites,
             ledger.budgets, ledger.host_level, coin,
         )  # fmt: skip
         self.control = HostControl(self.hosts, self.scheduler, contacts, politeness, options.errors_remembered_s)
@@ -110,13 +112,13 @@ class Frontier:
         self._budgets = self.ledger.budgets
         self.scheduler.reconfigure(options, self._budgets)
         self.control.reconfigure(politeness)
-        self._bench.reconfigure(politeness.per_address)
-        self._bench.delay_sites(before.site_delay_s, politeness.site_delay_s, now)
+        self._workbench.reconfigure(politeness.per_address)
+        self._workbench.delay_sites(before.site_delay_s, politeness.site_delay_s, now)
         for host in hosts:
             was = before.of(host.name)
             record = host.record
             if was.has_own_gate != host.rules.has_own_gate or was.per_host != host.rules.per_host:
-                self._bench.settle(host, None)  # It gets a new place before its next request.
+                self._workbench.settle(host, None)  # It gets a new place before its next request.
             more_s = host.rules.delay_s(record.fetches_s, record.crawl_delay_s)
             more_s -= was.delay_s(record.fetches_s, record.crawl_delay_s)
             if record.requests and more_s > 0.0 and not record.reason and record.delay_until + more_s > now:
@@ -137,7 +139,8 @@ class Frontier:
     @property
     def hosts_left(self) -> int:
         """Hosts with URLs that are not finished, in memory or on disk, or hosts at which the strategy continues."""
-        return (self.strategy.can_offer() and self.strategy.hosts) or self.index.hosts
+        hosts_of_strategy = self.strategy.hosts if self.strategy.can_offer() else 0
+        return hosts_of_strategy or self.index.hosts
 
     @property
     def hosts_most(self) -> int:
@@ -155,14 +158,14 @@ class Frontier:
 
     def share_gates(self, leases: Leases, first: float) -> SharedGates | None:
         """From now on, lease addresses and gates of split sites from the lease server; `first`: see `SiteLimits`."""
-        self._shared = make_shared_gates(self._bench, leases, self._rules, first)
+        self._shared = make_shared_gates(self._workbench, leases, self._rules, first)
         if self._shared is not None:
             self._sites.share(self._rules.split, self._shared)
         return self._shared
 
     def shrink(self) -> None:
         """Keep fewer hosts in memory, which is short. Their number grows again when requests wait for hosts."""
-        self.scheduler.room.shrink()
+        self.scheduler.size.shrink()
 
     # ---- links in
 
@@ -226,16 +229,16 @@ class Frontier:
         """Lease the next visit; None if no gate is open before `wake_at`."""
         if self.strategy is not SWEEP:
             self.strategy.offer(now)
-        turns = self.scheduler
+        scheduler = self.scheduler
         prerequisites_only = self.control.prerequisites_only
         while self._aside and not prerequisites_only:
-            turns.schedule(self._aside.pop(), now)
+            scheduler.schedule(self._aside.pop(), now)
         while True:
-            if len(turns.active) < turns.room.hosts and not prerequisites_only:
-                turns.fill(now)  # In each iteration: a host without a URL for now makes room for another.
-            host = self._bench.take(now)
+            if len(scheduler.active) < scheduler.size.hosts and not prerequisites_only:
+                scheduler.fill(now)  # In each iteration: a host without a URL for now makes room for another.
+            host = self._workbench.take(now)
             if host is None:
-                if prerequisites_only or not turns.widen(now):
+                if prerequisites_only or not scheduler.widen(now):
                     return None
             elif host.partition in self.frozen:
                 pass
@@ -244,14 +247,15 @@ class Frontier:
             elif (lease := self._lease(host, now)) is not None:
                 return lease
             elif not prerequisites_only:
-                turns.schedule(host, now)
+                scheduler.schedule(host, now)
 
     def wake_at(self) -> float | None:
         """Return when `select` may return a lease again; None if only the end of a visit can change that."""
-        waits = self._aside and not self.control.prerequisites_only
-        if (self.strategy is not SWEEP and self.strategy.can_offer()) or waits:
+        if self._aside and not self.control.prerequisites_only:
             return 0.0
-        instants = [at for at in (self._bench.next_at(), self.scheduler.wake_at()) if at is not None]
+        if self.strategy is not SWEEP and self.strategy.can_offer():
+            return 0.0
+        instants = [at for at in (self._workbench.next_at(), self.scheduler.wake_at()) if at is not None]
         return min(instants) if instants else None
 
     def locate(self, lease: Lease, address: str, until: float, now: float) -> None:
@@ -261,12 +265,12 @@ class Frontier:
         delay_until = self._contacts.recovered.addresses.get(fingerprint, 0.0)
         if self._resumed_at and not own:
             delay_until = max(delay_until, self._resumed_at + self.politeness.address_delay_s)
-        place = self._bench.place(address, fingerprint, delay_until, own, lease.host.rules.per_host)
-        self._bench.settle(lease.host, place)
+        place = self._workbench.place(address, fingerprint, delay_until, own, lease.host.rules.per_host)
+        self._workbench.settle(lease.host, place)
         if self._shared is not None:
             self._shared.lease_address(place, now)
         lease.host.located_until = until
-        lease.host.located_anew = True
+        lease.host.address_unused = True
         self.return_lease(lease, now)
 
     def begin(self, lease: Lease, now: float) -> bool:
@@ -284,7 +288,7 @@ class Frontier:
             return False
         if self._shared is not None and not self._shared.begin(lease, now):
             return False
-        lease.host.located_anew = False
+        lease.host.address_unused = False
         delay = lease.host.rules.delay_to_come(record.fetches_s, record.crawl_delay_s)
         lease.ticket = self._contacts.begin(lease.host.fingerprint, lease.place.fingerprint, now, delay)
         return True
@@ -310,7 +314,7 @@ class Frontier:
             self.counts.answers += contact.kind in ("answered", "busy")
             host.contacted = True
             self.load.note(host.partition, now)
-            self.scheduler.room.note_delay(host.record.delay_until - now)
+            self.scheduler.size.note_delay(host.record.delay_until - now)
             host.note_contact(lease.address, contact.kind)
             if contact.kind == "failed":
                 self.scheduler.note_closed(host, lease.origin)
@@ -326,10 +330,10 @@ class Frontier:
                 lease.ticket = -1
                 if self._shared is not None:
                     self._shared.end(lease, delay_until, site_delay_until)
-            self._bench.release(place, delay_until)
+            self._workbench.release(place, delay_until)
             lease.place = None
             if lease.site is not None:
-                self._bench.release_site(lease.site, site_delay_until)
+                self._workbench.release_site(lease.site, site_delay_until)
                 lease.site = None
         if host.record.closed:
             self.scheduler.close(host, now)
@@ -417,7 +421,7 @@ class Frontier:
     def facts(self, url: Url) -> HostFacts:
         """Return what is known of a URL's host, for `why`."""
         host = self.hosts.get(url.host, url.partition)
-        site_gate = self._bench.site_gate(host.site) if host.site is not None else ""
+        site_gate = self._workbench.site_gate(host.site) if host.site is not None else ""
         budget = self.ledger.options
         budgets = self._budgets
         usage = budgets.facts(url) if budgets is not None and budget.is_set else None
@@ -446,7 +450,7 @@ class Frontier:
 
     def next_turn(self) -> NextTurn | None:
         """Return when the next host may be requested, which one, and why not earlier. For an idle crawl's status."""
-        return next_turn(self.scheduler.active.values(), self.index, self.hosts, has_sites=self._bench.has_sites)
+        return next_turn(self.scheduler.active.values(), self.index, self.hosts, has_sites=self._workbench.has_sites)
 
     # ---- the epoch
 
@@ -465,8 +469,8 @@ class Frontier:
                 self.counts.hosts += 1
                 host.is_new = False
         self._queues.fresh_bytes = 0
-        self.scheduler.room.fit(now)
-        forgotten = self._bench.forget_rested(now)
+        self.scheduler.size.fit(now)
+        forgotten = self._workbench.forget_undelayed(now)
         if self._shared is not None:
             self._shared.leave(forgotten)
         self.ledger.cut()
@@ -480,8 +484,8 @@ class Frontier:
     # ---- inside
 
     def _lease(self, host: Host, now: float) -> Lease | None:
-        if host.place is not None and host.located_until <= now and not host.located_anew:
-            self._bench.settle(host, None)
+        if host.place is not None and host.located_until <= now and not host.address_unused:
+            self._workbench.settle(host, None)
         place = host.place
         address = place.address if place is not None else ""
         lease: Lease
@@ -512,8 +516,8 @@ class Frontier:
         host.out += 1
         if place is not None:
             lease.place = place
-            lease.site = host.site if self._bench.has_sites else None
-            self._bench.occupy(place, lease.site)
+            lease.site = host.site if self._workbench.has_sites else None
+            self._workbench.occupy(place, lease.site)
         if host.out < host.most and place is not None:
             self.scheduler.schedule(host, now)  # Otherwise it gets no turn until this lease is returned.
         return lease

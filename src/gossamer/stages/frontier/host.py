@@ -35,8 +35,8 @@ class Host:
     """One host: its record and, while it is on the workbench, its window and its place."""
 
     __slots__ = (
-        "answered_by", "aside_again_at", "contacted", "dirty", "due_next", "due_out", "failed_at", "fingerprint",
-        "has_failed", "has_others", "is_new", "leased", "located_anew", "located_until", "on_bench", "out", "parked",
+        "address_unused", "answered_by", "aside_again_at", "contacted", "dirty", "due_next", "due_out", "failed_at",
+        "fingerprint", "has_failed", "has_others", "is_new", "leased", "located_until", "on_workbench", "out", "parked",
         "partition", "place", "prefix", "prerequisites", "probe_from", "probing", "readings", "record",
         "revisits_leased", "rules", "site", "site_name", "stamp", "turn_at", "turns", "window",
     )  # fmt: skip
@@ -77,7 +77,7 @@ class Host:
         """Whether the host got a request, or a hint changed its record, since the last cut."""
         self.is_new = False
         """Whether no epoch has its record yet."""
-        self.on_bench = False
+        self.on_workbench = False
         self.stamp = 0
         """Grows with every change of the host's turn, so that outdated entries in the heaps are recognized."""
         self.turn_at: float | None = None
@@ -90,10 +90,12 @@ class Host:
         self.turns = 0
         """URLs leased since it entered the workbench."""
         self.located_until = 0.0
-        self.located_anew = False
+        self.address_unused = False
         """Whether no request went to its address since the lookup: the next may, even if the address has expired."""
-        self.answered_by = self.failed_at = ""
-        """Its addresses that answered last, and failed last; empty: none in this process."""
+        self.answered_by = ""
+        """Its address that answered last; empty: none in this process."""
+        self.failed_at = ""
+        """Its address that failed last; empty: none in this process."""
         self.has_failed = False
         """Whether its last request failed."""
         self.has_others = False
@@ -105,7 +107,7 @@ class Host:
             self.has_failed = True
             self.failed_at = address or self.failed_at
             self.located_until = 0.0
-            self.located_anew = False
+            self.address_unused = False
         elif kind != "left":
             self.has_failed = False
             self.answered_by = address
@@ -120,7 +122,7 @@ class Host:
     @property
     def idle(self) -> bool:
         """Whether the host can be dropped from memory: the disk has all its state."""
-        return not (self.on_bench or self.dirty or self.out or self.leased or self.prerequisites or self.parked)
+        return not (self.on_workbench or self.dirty or self.out or self.leased or self.prerequisites or self.parked)
 
     @property
     def name(self) -> str:

@@ -21,7 +21,7 @@ HOST_BYTES = 2_000
 EVICTIONS_MAX = 4
 """Hosts that are considered for eviction when one is added: more than one, so that a surplus shrinks."""
 
-RESTS_MAX = 4_096
+DELAYS_MOVED_MAX = 4_096
 """Delays without a host's record that move with partitions: the longest ones, 64 KB."""
 
 
@@ -50,8 +50,10 @@ class HostTable:
         self._cached_max = cached_max
         self._remembered = earlier
         self._hosts: dict[str, Host] = {}
-        self.asked = self.misses = 0
-        """How often a record was asked for, and was not in memory."""
+        self.lookups = 0
+        """Lookups of records."""
+        self.misses = 0
+        """The part of `lookups` for records that were not in memory."""
         self._clean: OrderedDict[str, Host] = OrderedDict()
         """Those of them that are not dirty, the least recently used first: only these may leave."""
         self._dirty: dict[str, Host] = {}
@@ -59,7 +61,7 @@ class HostTable:
     def get(self, name: str, partition: int) -> Host:
         """Return a host, from memory, from disk (about 4 µs) or new."""
         host = self._hosts.get(name)
-        self.asked += 1
+        self.lookups += 1
         if host is not None:
             if not host.dirty:
                 self._clean.move_to_end(name)
@@ -122,7 +124,7 @@ class HostTable:
         fingerprint = xxh3_64_intdigest(name.encode())
         rules = self._politeness.of(name)
         if self._recovered.unknown_at:
-            # Those without a record too: what was found and asked in an epoch that was lost left none.
+            # Those without a record too: hosts that were found and requested in a lost epoch left none.
             longest_s = rules.longest_delay_s(record.crawl_delay_s)
             record.delay_until = max(record.delay_until, self._recovered.unknown_at + longest_s)
         record.delay_until = max(record.delay_until, self._recovered.hosts.get(fingerprint, 0.0))
@@ -138,8 +140,8 @@ class HostTable:
         """Return how many seconds hosts still wait by what earlier processes left, by fingerprint: also those without a
         record, which were found and requested in an epoch that was lost.
         """
-        resting = ((fingerprint, until - now) for fingerprint, until in self._recovered.hosts.items() if until > now)
-        return dict(nlargest(RESTS_MAX, resting, key=itemgetter(1)))
+        remaining = ((fingerprint, until - now) for fingerprint, until in self._recovered.hosts.items() if until > now)
+        return dict(nlargest(DELAYS_MOVED_MAX, remaining, key=itemgetter(1)))
 
     def learn_delays(self, delays: Mapping[int, float], now: float) -> None:
         """Apply another shard's `remaining_delays`. They are lost if this process dies."""
@@ -157,7 +159,7 @@ class HostTable:
                 held.pop(host.name, None)
 
     def _evict(self) -> None:
-        # A few for each newcomer: a crowd that must stay (the workbench) is not walked again each time.
+        # A few per added host, so that hosts that must stay (the workbench) are not scanned each time.
         hosts = self._hosts
         clean = self._clean
         for _ in range(min(EVICTIONS_MAX, len(clean))):
@@ -165,6 +167,8 @@ class HostTable:
                 return
             name, host = clean.popitem(last=False)
             if host.idle:
-                hosts.pop(name, None)  # It may have left already, and a caller that still held it changed it again.
+                hosts.pop(
+                    name, None
+                )  # It may have been dropped already and then changed by a caller that still held it.
             else:
                 clean[name] = host

@@ -2,7 +2,7 @@
 
 Each host with work has exactly one entry: `ready` under its level and a random number; `sleep` under the time at which
 it wakes; `deferred` under the budget round in which it used up its budget; `waiting` under its site while the site has
-enough hosts in memory; or `ready` under the level `ON_BENCH` while the host is in memory, so a restart finds it.
+enough hosts in memory; or `ready` under the level `ON_WORKBENCH` while the host is in memory, so a restart finds it.
 
 Deferred hosts are in a separate index with keys `partition | round | host`, one entry per host with any number of URLs.
 A host that was deferred in an earlier round may be drawn.
@@ -24,7 +24,7 @@ from gossamer.state.store import Store
 from gossamer.url.site import PARTITIONS
 from gossamer.world.dice import Dice
 
-ON_BENCH = 0xFF
+ON_WORKBENCH = 0xFF
 
 _FIRST, _END = PARTITIONED
 
@@ -110,7 +110,7 @@ class HostIndex:
         while (key := _first(store, "ready", begin)) is not None:
             partition = key[:2]
             level = key[2]
-            if level == ON_BENCH:
+            if level == ON_WORKBENCH:
                 begin = (int.from_bytes(partition) + 1).to_bytes(2)
                 names = [key[7:].decode() for key, _ in store.scan("ready", key, begin)]
                 active += [(int.from_bytes(partition), name) for name in names]
@@ -139,7 +139,7 @@ class HostIndex:
         active = []
         begin, stop = partition_range(first, end)
         for key, _ in self._epochs.scan("ready", begin, stop):
-            if key[2] == ON_BENCH:
+            if key[2] == ON_WORKBENCH:
                 active.append((int.from_bytes(key[:2]), key[7:].decode()))
             else:
                 self._list_ready(key[2], int.from_bytes(key[:2]))
@@ -153,8 +153,8 @@ class HostIndex:
         self.deferred.hosts += deferred
         self.hosts_most = max(self.hosts_most, self.hosts)
 
-    def enter_bench(self, host: Host) -> None:
-        self._move(host, "ready", self._ready_key(host, ON_BENCH))
+    def enter_workbench(self, host: Host) -> None:
+        self._move(host, "ready", self._ready_key(host, ON_WORKBENCH))
 
     def enter_ready(self, host: Host, level: int) -> None:
         self._move(host, "ready", self._ready_key(host, level))
@@ -277,7 +277,7 @@ class HostIndex:
     def ready_in(self, partition: int) -> Iterator[bytes]:
         """Yield the entries of a partition's hosts that are ready, or wait for their site, off the workbench."""
         begin, end = partition_range(partition, partition + 1)
-        yield from (key for key, _ in self._epochs.scan("ready", begin, begin + bytes((ON_BENCH,))))
+        yield from (key for key, _ in self._epochs.scan("ready", begin, begin + bytes((ON_WORKBENCH,))))
         yield from (key for key, _ in self._epochs.scan("waiting", begin, end))
 
     def draw(self) -> tuple[int, str] | None:

@@ -17,7 +17,7 @@ PAGES_A_HOST = 16
 """Fetched pages of a site for which one more of its hosts may enter the workbench."""
 LINKING_HOSTS = 4
 """Additional hosts for each other site that links to a site, if such links are counted."""
-BENCH_SHARE = 0.5
+WORKBENCH_SHARE = 0.5
 """Largest share of the full workbench for one site, beyond its first places."""
 TURNS_MAX = 64
 """URLs of a host that are leased before another waiting host of its site takes its place."""
@@ -35,9 +35,9 @@ class Sites:
 
     def __init__(
         self,
-        bench: Workbench,
+        workbench: Workbench,
         index: HostIndex,
-        resting_until: float,
+        sites_delayed_until: float,
         options: FrontierOptions,
         linking: Callable[[int, str], float] | None = None,
         waiting: Iterable[tuple[int, str]] = (),
@@ -46,9 +46,9 @@ class Sites:
         `waiting` are partition and name of one host of each site with hosts that wait since an earlier process, for
         each of its partitions.
         """
-        self._bench = bench
+        self._workbench = workbench
         self._index = index
-        self._resting_until = resting_until
+        self._sites_delayed_until = sites_delayed_until
         self._linking = linking
         self.reconfigure(options)
         self._tokens_of: Callable[[str], SiteTokens | None] = lambda _: None
@@ -66,19 +66,19 @@ class Sites:
 
     def forget(self, first: int, end: int) -> None:
         """Note that hosts of some partitions no longer wait here."""
-        for site in self._bench.sites():
+        for site in self._workbench.sites():
             for partition in [one for one in site.waits_in if first <= one < end]:
                 self._note_empty(site, partition)
 
     def reconfigure(self, options: FrontierOptions) -> None:
         """Apply new options."""
         self._hosts_first = options.active_site_hosts_first
-        self._hosts_max = max(self._hosts_first, int(BENCH_SHARE * options.active_hosts_max))
+        self._hosts_max = max(self._hosts_first, int(WORKBENCH_SHARE * options.active_hosts_max))
 
     def share(self, split: Container[str], gates: SharedGates) -> None:
         """From now on, lease the gates of split sites. Call this before the first request."""
         self._tokens_of = lambda site: gates.tokens_of(site) if site in split else None
-        for site in self._bench.sites():
+        for site in self._workbench.sites():
             site.tokens = self._tokens_of(site.name)
 
     def enter(self, host: Host) -> None:
@@ -90,19 +90,19 @@ class Sites:
         """Remove a host from its site."""
         site = host.site
         if site is not None:
-            self._bench.leave_site(site)
+            self._workbench.leave_site(site)
             host.site = None
             if site.is_crowded:
                 self._thinned[site.name] = site
 
     def has_room(self, host: Host) -> bool:
         """Return whether another host of a host's site may enter the workbench."""
-        site = self._bench.find_site(_site_name(host))
+        site = self._workbench.find_site(_site_name(host))
         return site is None or site.users < self._room(site)
 
     def is_here(self, host: Host) -> bool:
         """Return whether hosts of a host's site are on the workbench."""
-        site = self._bench.find_site(_site_name(host))
+        site = self._workbench.find_site(_site_name(host))
         return site is not None and site.users > 0
 
     def crowd(self, host: Host) -> str:
@@ -156,12 +156,12 @@ class Sites:
             return
         self._thinned.pop(site.name, None)
         if not site.users:
-            self._bench.note_empty_site(site)
+            self._workbench.note_empty_site(site)
 
     def _of(self, name: str, partition: int) -> Site:
-        site = self._bench.find_site(name)
+        site = self._workbench.find_site(name)
         if site is None:
-            site = self._bench.site(name, self._resting_until)
+            site = self._workbench.site(name, self._sites_delayed_until)
             site.tokens = self._tokens_of(name)
             if self._linking is not None:
                 site.pages = int(PAGES_A_HOST * LINKING_HOSTS * self._linking(partition, name))
@@ -181,7 +181,7 @@ class SharedGates:
 
     def __init__(self, workbench: Workbench, leases: Leases, rules: SiteLimits | None, *, addresses: bool) -> None:
         """`rules` are those of split sites; None: sites have no limits. `addresses`: addresses have limits."""
-        self._bench = workbench
+        self._workbench = workbench
         self._leases = leases
         self._rules = rules
         self._addresses = addresses
@@ -194,22 +194,22 @@ class SharedGates:
         """Give turns to the hosts at an address or of a site, which is leased now, after its delay."""
         name = site_of_key(key)
         if not name:
-            self._bench.unshut(key, delay_until)
+            self._workbench.unshut(key, delay_until)
             return
-        site = self._bench.find_site(name)
+        site = self._workbench.find_site(name)
         if site is None or site.tokens is None:
             self._leases.leave(key)  # Its last host left before the token arrived.
         else:
             site.tokens.on_open(key)
-            self._bench.reopen(site, delay_until)
+            self._workbench.reopen(site, delay_until)
 
     def shut(self, key: str) -> None:
         """Give no turns to the hosts at an address or of a site, which is no longer leased."""
         if name := site_of_key(key):
-            if (site := self._bench.find_site(name)) is not None and site.tokens is not None:
+            if (site := self._workbench.find_site(name)) is not None and site.tokens is not None:
                 site.tokens.on_close(key, needed=bool(site.waiting))
-        elif (place := self._bench.at(key)) is not None:
-            self._bench.shut(place)
+        elif (place := self._workbench.at(key)) is not None:
+            self._workbench.shut(place)
 
     def lease_address(self, place: AddressPlace, now: float) -> None:
         """Lease the address of a host that is to be requested."""
@@ -217,9 +217,9 @@ class SharedGates:
             return
         at = self._leases.want(place.address, now)
         if at is None:
-            self._bench.shut(place)
+            self._workbench.shut(place)
         else:
-            self._bench.unshut(place.address, at)
+            self._workbench.unshut(place.address, at)
 
     def begin(self, lease: Lease, now: float) -> bool:
         """Return whether a request may go out now; if so, note it."""
@@ -228,7 +228,7 @@ class SharedGates:
         assert place is not None, "a request goes to an address"
         is_leased = self._is_leased(place)
         if is_leased and not self._leases.may_ask(place.address, now):
-            self._bench.shut(place)
+            self._workbench.shut(place)
             return False
         if site is not None and site.tokens is not None:
             lease.token = site.tokens.begin(now)
@@ -257,10 +257,10 @@ class SharedGates:
         return self._addresses and place.name == place.address
 
 
-def make_shared_gates(bench: Workbench, leases: Leases, rules: FrontierRules, first: float) -> SharedGates | None:
+def make_shared_gates(workbench: Workbench, leases: Leases, rules: FrontierRules, first: float) -> SharedGates | None:
     """Return the gates that several shards share; None if there are none. `first`: see `SiteLimits`."""
     limits = rules.politeness
     addresses = bool(limits.per_address or limits.address_delay_s)
-    has_sites = rules.split and bench.has_sites
+    has_sites = rules.split and workbench.has_sites
     sites = SiteLimits(limits.per_site, limits.site_delay_s > 0.0, first) if has_sites else None
-    return SharedGates(bench, leases, sites, addresses=addresses) if addresses or sites is not None else None
+    return SharedGates(workbench, leases, sites, addresses=addresses) if addresses or sites is not None else None

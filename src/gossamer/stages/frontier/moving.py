@@ -117,9 +117,9 @@ class FrontierMoves:
         self._count(records.values(), 1)
         active = [self._hosts.get(name, partition) for partition, name in self._index.admit(first, end)]
         self._scheduler.admit(active, list(self._index.sites_waiting(self._epochs, *partition_range(first, end))), now)
-        self._defer_anew(first, end)
+        self._defer_again(first, end)
 
-    def _defer_anew(self, first: int, end: int) -> None:
+    def _defer_again(self, first: int, end: int) -> None:
         """Have hosts that used up their budget wait as those that used it up in the present round here."""
         for key in [key for key, _ in self._epochs.scan("deferred", *partition_range(first, end))]:
             host = self._hosts.get(key[6:].decode(), int.from_bytes(key[:2]))

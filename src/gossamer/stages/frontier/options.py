@@ -255,9 +255,10 @@ def politeness(options: PolitenessOptions, overrides: Mapping[str, HostOverride]
         rules["per_host"] = 1
     given = msgspec.structs.asdict(options)
     del given["preset"]
-    everybody = Politeness(**{**rules, **{name: value for name, value in given.items() if value is not None}})
-    own = {host: _override(everybody, one, alone=options.per_host is None) for host, one in (overrides or {}).items()}
-    return msgspec.structs.replace(everybody, hosts=own) if own else everybody
+    rules |= {name: value for name, value in given.items() if value is not None}
+    for_all = Politeness(**rules)
+    own = {host: _override(for_all, one, alone=options.per_host is None) for host, one in (overrides or {}).items()}
+    return msgspec.structs.replace(for_all, hosts=own) if own else for_all
 
 
 def _override(rules: Politeness, own: HostOverride, *, alone: bool) -> Politeness:

@@ -49,7 +49,9 @@ def key_of(url: Url) -> str:
     """Return the key of a URL's origin among those of its host: `https`, `http:8080`. About 0.3 µs."""
     text = url.text
     host = url.host
-    start = 8 if text[:8] == "https://" else 7 if text[:7] == "http://" else 0
+    start = 7 if text[:7] == "http://" else 0
+    if text[:8] == "https://":
+        start = 8
     end = start + len(host)
     if start and text[start:end] == host and text[end : end + 1] in ("/", ":"):  # An http address has a path.
         return text[: start - 3] + text[end : text.index("/", end)]
@@ -74,9 +76,13 @@ def note_answered(record: HostRecord, key: str) -> None:
     record.answered |= ANSWERED.get(key, 0)
     if (one := record.origin(key)) is not None:
         one.answered = True
-        one.failures = one.sleeps = 0
-        one.first_failed_at = one.wait_until = 0.0
-        one.closed = one.error = one.reason = ""
+        one.failures = 0
+        one.sleeps = 0
+        one.first_failed_at = 0.0
+        one.wait_until = 0.0
+        one.closed = ""
+        one.error = ""
+        one.reason = ""
 
 
 def gate(host: Host, key: str, now: float, remembered_s: float) -> Gate:

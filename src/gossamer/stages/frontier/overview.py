@@ -61,7 +61,8 @@ def limit_of(host: Host, now: float) -> str:
     if host.out:
         return "fetching" if host.place is not None else "lookup"
     turn_at = host.turn_at or 0.0
-    if turn_at > max(record.delay_until, now) and any(one.wait_until > now for one in _origins(host).values()):
+    origin_waits = any(one.wait_until > now for one in _origins(host).values())
+    if origin_waits and turn_at > max(record.delay_until, now):
         return "failing"
     if record.delay_until > now:
         if record.backoffs:
@@ -71,11 +72,14 @@ def limit_of(host: Host, now: float) -> str:
         return "robots"
     if host.place is None:
         return "lookup"
-    if host.place.delay_until > now or (host.place.most and host.place.out >= host.place.most):
+    address_full = bool(host.place.most) and host.place.out >= host.place.most
+    if address_full or host.place.delay_until > now:
         return "address"
     site = host.site
-    if site is not None and (site.out or site.delay_until > now or (site.tokens is not None and site.tokens.most == 0)):
-        return "site"
+    if site is not None:
+        lacks_token = site.tokens is not None and site.tokens.most == 0
+        if lacks_token or site.out or site.delay_until > now:
+            return "site"
     return "politeness" if turn_at > now else "ready"
 
 
@@ -216,12 +220,11 @@ def facts_of(
     failing = record.origin(scheme)
     origin = next((one for one in facts_of_origins(record) if one.origin == name_of(record.name, scheme)), None)
     failures = failing.failures if failing is not None else 0
+    is_deferred = usage is not None and record.index_family == "deferred" and round_of(record.index_key) >= usage.round
     return HostFacts(
         record.name, record.urls_queued, delay_until, reason, record.closed, record.crawl_delay_s,
         record.requests, failures, host.out if host else 0, host.parked if host else "",
-        due_at, attempt, error, site_gate,
-        usage is not None and record.index_family == "deferred" and round_of(record.index_key) >= usage.round,
-        usage, origin,
+        due_at, attempt, error, site_gate, is_deferred, usage, origin,
     )  # fmt: skip
 
 

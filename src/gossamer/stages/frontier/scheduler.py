@@ -34,7 +34,7 @@ class Scheduler:
         hosts: HostTable,
         queues: Queues,
         index: HostIndex,
-        bench: Workbench,
+        workbench: Workbench,
         counts: QueueCounts,
         options: FrontierOptions,
         sites: Sites,
@@ -45,7 +45,7 @@ class Scheduler:
         self._hosts = hosts
         self._queues = queues
         self._index = index
-        self._bench = bench
+        self._workbench = workbench
         self._counts = counts
         self._options = options
         self._sites = sites
@@ -54,7 +54,7 @@ class Scheduler:
         self._is_turn_of_new = is_turn_of_new
         self._deferred = index.deferred
         self._deferred.budgets = budgets
-        self.room = WorkbenchSize(options)
+        self.size = WorkbenchSize(options)
         self.active: dict[str, Host] = {}
         """Hosts in memory with work, by name."""
         self.closings: deque[tuple[str, str]] = deque(maxlen=CLOSINGS_SHOWN_MAX)
@@ -65,14 +65,14 @@ class Scheduler:
         self._options = options
         self._budgets = self._deferred.budgets = budgets
         self._sites.reconfigure(options)
-        self.room.reconfigure(options)
+        self.size.reconfigure(options)
 
     def schedule(self, host: Host, now: float) -> None:
         """Set the next turn of a host on the workbench, or remove the host if it has none for a long time."""
-        if not host.on_bench or (host.turns >= TURNS_MAX and self._makes_room(host, now)):
+        if not host.on_workbench or (host.turns >= TURNS_MAX and self._makes_room(host, now)):
             return
         if host.out >= (host.most if host.place is not None else 1):
-            self._bench.withdraw(host)
+            self._workbench.withdraw(host)
             return
         record = host.record
         at: float | None = None
@@ -90,7 +90,7 @@ class Scheduler:
             if verdict:  # Leased URLs end first. If they are another host's, no event follows: check later.
                 at = None if host.leased or host.out else max(at, now + LOOK_AGAIN_S)
         if at is None:
-            self._bench.withdraw(host)
+            self._workbench.withdraw(host)
             if not (host.out or host.parked or record.urls_queued):
                 self._retire(host)
                 self._index.leave(host)
@@ -100,13 +100,15 @@ class Scheduler:
         ):
             self._retire(host)
             self._sleep(host, at)
-        elif host.turn_at is None or not (host.turn_at == at or max(host.turn_at, at) <= now):
-            # A host without a delay is free from now on, so that new hosts do not overtake waiting ones.
-            self._bench.offer(host, max(at, now))
+        else:
+            is_offered = host.turn_at is not None and (host.turn_at == at or max(host.turn_at, at) <= now)
+            if not is_offered:
+                # A host without a delay is free from now on, so that new hosts do not overtake waiting ones.
+                self._workbench.offer(host, max(at, now))
 
     def bring(self, host: Host, level: int, now: float) -> None:
         """Put a host with new work on the workbench or into the index, unless it is there."""
-        if host.on_bench:
+        if host.on_workbench:
             if host.turn_at is None or host.turn_at > max(host.record.delay_until, now):
                 self.schedule(host, now)
         elif host.record.index_family == "deferred":
@@ -114,7 +116,7 @@ class Scheduler:
         elif (wake_at := self._wake_at(host)) - now > self._options.sleep_s_min:
             if not host.record.index_key or self._index.sleeps_past(host, wake_at):
                 self._sleep(host, wake_at)
-        elif len(self.active) < self.room.hosts and host.record.index_family != "waiting":
+        elif len(self.active) < self.size.hosts and host.record.index_family != "waiting":
             self.activate(host, now)
         else:
             self._stand_by(host, level)
@@ -127,7 +129,7 @@ class Scheduler:
     def await_url(self, host: Host, at: float, now: float) -> None:
         """Ensure that a host has a turn when one of its URLs is due."""
         self._hosts.touch(host)
-        if host.on_bench:
+        if host.on_workbench:
             self.schedule(host, now)
         elif not host.record.index_key or self._index.sleeps_past(host, at):
             self.await_due(host, max(at, host.record.delay_until), now)
@@ -142,12 +144,12 @@ class Scheduler:
     def fill(self, now: float) -> None:
         """Load hosts from disk while the workbench has places: those whose sleep is over, then random ready ones."""
         self._deferred.end_round(now)
-        while len(self.active) < self.room.hosts and (self._index.may_have(now) or self._sites.may_have):
+        while len(self.active) < self.size.hosts and (self._index.may_have(now) or self._sites.may_have):
             # With revisits, hosts that wake could keep out hosts that wait with new URLs.
             found = self._index.draw() if self._is_turn_of_new is not None and self._is_turn_of_new() else None
             found = found or self._index.wake(now) or self._deferred.draw_in_turn() or self._sites.draw_in_turn()
             found = found or self._index.draw() or self._sites.draw()
-            found = found or self._deferred.draw(now, is_rest_done=not self.active)
+            found = found or self._deferred.draw(now, others_done=not self.active)
             if found is None:
                 return
             self.activate(self._hosts.get(found[1], found[0]), now)
@@ -161,7 +163,7 @@ class Scheduler:
         if not (is_any or (self._index.next_wake_at() or NEVER) <= now):
             return False
         before = len(self.active)
-        if not self.room.widen(before, self._queues.window_bytes):
+        if not self.size.widen(before, self._queues.window_bytes):
             return False
         self.fill(now)
         return len(self.active) > before
@@ -170,7 +172,7 @@ class Scheduler:
         """Return when `fill` or `widen` may find a host. None if no host has work: an outdated alarm, of a host that
         left the index early, must not keep a crawl open.
         """
-        if not self._index.hosts or not self.room.may_widen(len(self.active), self._queues.window_bytes):
+        if not self._index.hosts or not self.size.may_widen(len(self.active), self._queues.window_bytes):
             return None
         if self._index.has_ready or self._sites.may_have:
             return 0.0
@@ -183,17 +185,17 @@ class Scheduler:
 
     def activate(self, host: Host, now: float) -> None:
         """Put a host on the workbench, or let it wait: its site has enough there, and it has no prerequisite fetch."""
-        if host.on_bench:
+        if host.on_workbench:
             return
         if not (host.prerequisites or self._sites.has_room(host)):
             self._wait(host, self._level(host))
             return
-        host.on_bench = True
+        host.on_workbench = True
         host.turns = 0
         self.active[host.name] = host
-        self._index.enter_bench(host)
+        self._index.enter_workbench(host)
         self._hosts.touch(host)
-        self._bench.settle(host, host.place)
+        self._workbench.settle(host, host.place)
         self._sites.enter(host)
         self.schedule(host, now)
 
@@ -205,7 +207,7 @@ class Scheduler:
         elif not host.record.urls_queued:
             self._index.leave(host)  # It was there for a prerequisite fetch, which is lost.
         elif len(self.active) < self._options.active_hosts_max:
-            self.room.hosts = max(self.room.hosts, len(self.active) + 1)
+            self.size.hosts = max(self.size.hosts, len(self.active) + 1)
             self.activate(host, now)
         else:
             self._index.enter_ready(host, self._level(host))
@@ -219,7 +221,7 @@ class Scheduler:
             self._queues.forget_window(host)
             host.prerequisites = None
             host.parked = ""
-            if host.on_bench:
+            if host.on_workbench:
                 self._retire(host)
         self._sites.forget(first, end)
         self._hosts.forget(hosts)
@@ -249,7 +251,7 @@ class Scheduler:
         for prerequisite in prerequisites:
             # The parked host requests its robots.txt again, and learns that this host is closed.
             self.unpark(self._hosts.get(prerequisite.origin.host, prerequisite.origin.partition), now)
-        if not host.on_bench:
+        if not host.on_workbench:
             self._index.leave(host)
         if dropped := self._queues.clear(host):
             self._counts.end("host_closed", dropped)
@@ -296,13 +298,13 @@ class Scheduler:
         """
         for_its_site = host.site is not None and host.site.is_crowded
         if not for_its_site:
-            comes_again = bool(host.record.due) and len(self.active) >= self.room.hosts
+            comes_again = bool(host.record.due) and len(self.active) >= self.size.hosts
             if not (comes_again and self._index.has_ready):
                 return False
         if host.prerequisites or host.parked or not host.record.urls_queued:
             return False
         if host.out or host.leased:
-            self._bench.withdraw(host)  # It leaves when its leases are returned.
+            self._workbench.withdraw(host)  # It leaves when its leases are returned.
             return True
         self._retire(host)
         if for_its_site:
@@ -319,11 +321,11 @@ class Scheduler:
         return min((level_of(key) for key, queue in host.record.levels.items() if queue.head < queue.tail), default=0)
 
     def _retire(self, host: Host) -> None:
-        host.on_bench = False
+        host.on_workbench = False
         self.active.pop(host.name, None)
         if not host.leased:
             self._queues.forget_window(host)
-        self._bench.settle(host, None)
+        self._workbench.settle(host, None)
         self._sites.leave(host)
 
 
@@ -466,7 +468,7 @@ class HostControl:
 
     def count(self, into: Counters) -> None:
         """Set the counts of host records that were found in memory, and that were not."""
-        into.records_hits = self._hosts.asked - self._hosts.misses
+        into.records_hits = self._hosts.lookups - self._hosts.misses
         into.records_misses = self._hosts.misses
 
     def _prolong(self, host: Host, until: float, now: float) -> None:

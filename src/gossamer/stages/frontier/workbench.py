@@ -44,7 +44,7 @@ class WorkbenchSize:
         )
         """Hosts that may be on the workbench now."""
         self._since = 0.0
-        self._rested_s = 0.0
+        self._delays_s = 0.0
 
     def reconfigure(self, options: FrontierOptions) -> None:
         """Apply new bounds; surplus hosts leave in their turn."""
@@ -69,19 +69,19 @@ class WorkbenchSize:
 
     def note_delay(self, delay_s: float) -> None:
         """Note that a request ended, and the delay of its host."""
-        self._rested_s += delay_s
+        self._delays_s += delay_s
 
     def fit(self, now: float) -> None:
         """Shrink towards the recent need, by a tenth at a time. Call this regularly."""
         span_s = now - self._since
         if span_s < SPAN_S:
             return
-        needed = ceil(SLACK * self._rested_s / span_s)  # Rate times mean delay.
+        needed = ceil(SLACK * self._delays_s / span_s)  # Rate times mean delay.
         least = max(needed, min(self._options.active_hosts_first, self._options.active_hosts_max))
         if least < self.hosts:
             self.hosts = max(least, self.hosts - self.hosts // 10)
         self._since = now
-        self._rested_s = 0.0
+        self._delays_s = 0.0
 
 
 DAYS_PER_S = 16
@@ -104,12 +104,12 @@ class Workbench:
         """Whether there is a gate per site."""
         self._sites: dict[str, Site] = {}
         self._left: dict[str, Site] = {}
-        """Sites whose last host has left since the last `forget_rested`."""
+        """Sites whose last host has left since the last `forget_undelayed`."""
         self._crowded: dict[str, Site] = {}
         """Sites with waiting hosts."""
         self._places: dict[str, AddressPlace] = {}
         self._unused: dict[str, AddressPlace] = {}
-        """Addresses that were added, or left by their last host, since the last `forget_rested`."""
+        """Addresses that were added, or left by their last host, since the last `forget_undelayed`."""
         self._turns: list[PlaceTurn] = []
         """Heap of the turns up to the current day."""
         self._day = -1
@@ -432,18 +432,19 @@ class Workbench:
             if stamp == place.stamp:  # The host with this turn was withdrawn since.
                 self._offer_place(place)
 
-    def forget_rested(self, now: float) -> list[AddressPlace]:
+    def forget_undelayed(self, now: float) -> list[AddressPlace]:
         """Drop unused addresses and sites whose delay is over, so that memory is bounded by the workbench.
 
         Return the addresses. Costs O(n) in the addresses and sites that hosts have left.
         """
-        idle = [p for p in self._unused.values() if not p.users and not p.out and p.delay_until <= now]
+        unused = [place for place in self._unused.values() if not place.users]
+        idle = [place for place in unused if not place.out and place.delay_until <= now]
         for place in idle:
             del self._places[place.name]
-        self._unused = {name: p for name, p in self._unused.items() if not p.users and (p.out or p.delay_until > now)}
+        self._unused = {place.name: place for place in unused if place.name in self._places}
         left = [site for site in self._left.values() if not site.users]
-        still = [site for site in left if not (site.out or site.is_crowded or site.delay_until > now)]
-        for site in still:
+        unneeded = [site for site in left if not (site.out or site.is_crowded or site.delay_until > now)]
+        for site in unneeded:
             del self._sites[site.name]
             if site.tokens is not None:
                 site.tokens.leave()

@@ -190,7 +190,7 @@ class DiskMergeUrlSeen:
         """
         links = self._held.release(most, name, idle=idle)
         if links:
-            self._popular.asked -= len(links)  # They are offered again, and each counts once.
+            self._popular.lookups -= len(links)  # They are offered again, and each counts once.
             self._popular.misses -= len(links)
             fingerprints = np.array([link.url.fingerprint for link in links], np.uint64)
             self._popular.settle(fingerprints, np.full(len(links), sorted_runs.NOWHERE, np.uint32))

@@ -34,14 +34,15 @@ class Popular:
     Each change of a path is written here too, so the table is always up to date.
     """
 
-    __slots__ = ("_codes", "_codes_max", "_entries", "_mask", "_ways", "asked", "misses")
+    __slots__ = ("_codes", "_codes_max", "_entries", "_mask", "_ways", "lookups", "misses")
 
     def __init__(self, urls_max: int) -> None:
         """`urls_max` is rounded down to a power of two; below 2 nothing is remembered."""
         places = 1 << max(urls_max.bit_length() - 1, 0)
         self._mask = places - 1
         self._codes_max = min(places, CODES_MAX)
-        self.asked = self.misses = 0
+        self.lookups = 0
+        self.misses = 0
         self.forget()
 
     def __len__(self) -> int:
@@ -63,7 +64,7 @@ class Popular:
             if (code := entries[url.fingerprint & mask] ^ url.fingerprint) >= codes_max
             or ((held := known[code]) != way and (held > way or held & HOPS_MAX > way & HOPS_MAX))
         ]
-        self.asked += len(urls)
+        self.lookups += len(urls)
         self.misses += len(unknown)
         return ways, unknown
 
@@ -75,7 +76,7 @@ class Popular:
 
         held = np.frombuffer(self._ways, np.uint32).take(self._codes_of(fingerprints))
         unknown: NDArray[np.intp] = ((held > ways) | (held & HOPS_MAX > ways & HOPS_MAX)).nonzero()[0]
-        self.asked += len(fingerprints)
+        self.lookups += len(fingerprints)
         self.misses += len(unknown)
         return unknown
 
@@ -91,7 +92,7 @@ class Popular:
 
     def count(self, into: Counters) -> None:
         """Set the counts of URLs that were found in the table, and that were not."""
-        into.urls_hits = self.asked - self.misses
+        into.urls_hits = self.lookups - self.misses
         into.urls_misses = self.misses
 
     def way(self, fingerprint: int) -> int | None:
