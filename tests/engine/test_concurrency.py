@@ -227,15 +227,15 @@ def test_a_shard_follows_it_and_a_number_of_the_operator_replaces_it(tmp_path: P
             for second in range(6):
                 for _ in range(70):
                     ring.counters.count_bytes(1, second)
-                adaptive.look(ring.clock.now() + second)
+                adaptive.observe(ring.clock.now() + second)
             assert loop.brakes.concurrency == 100
             assert loop.brakes.why == "of at most 100, because all are in use and hosts wait for one"
             assert ring.counters.totals.concurrency == AUTO_FIRST
             loop.reconfigure(replace(ring.options, concurrency=80), ring.limits)
-            adaptive.look(ring.clock.now() + 7)
+            adaptive.observe(ring.clock.now() + 7)
             assert (loop.brakes.concurrency, loop.brakes.why, ring.counters.totals.concurrency) == (80, "", 0)
             loop.reconfigure(ring.options, ring.limits)
-            adaptive.look(ring.clock.now() + 30)
+            adaptive.observe(ring.clock.now() + 30)
             assert loop.brakes.concurrency == 80
             assert loop.brakes.why == "of at most 100, because nothing is measured yet"
             ring.web.held.set()

@@ -90,7 +90,7 @@ class Watched(NamedTuple):
 
     def alarms(self) -> list[str]:
         self.clock.advance(1.0)
-        self.dogs.look()
+        self.dogs.check()
         return [alarm.name for alarm in self.dogs.alarms]
 
 
@@ -372,7 +372,7 @@ def test_memory_of_a_process_of_our_own_is_all_the_crawls(tmp_path: Path) -> Non
         Telemetry(clock, Logs(tmp_path / "logs", clock), CrawlCounters(Totals(), CrawlOptions())),
     )  # type: ignore[arg-type]  # fmt: skip
 
-    dogs.look()
+    dogs.check()
 
     assert dogs.gauges.memory_bytes == 3_000_000_000
     assert [alarm.name for alarm in dogs.alarms] == ["memory"]

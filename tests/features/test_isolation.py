@@ -118,7 +118,7 @@ def html(body: bytes) -> Page:
 
 async def look(isolated: IsolatedModules, body: bytes) -> tuple[Findings, list[str]]:
     findings = Findings()
-    return findings, [str(error) for error in (await isolated.look(html(body), findings)).errors]
+    return findings, [str(error) for error in (await isolated.process(html(body), findings)).errors]
 
 
 @in_loop
@@ -194,7 +194,7 @@ async def test_large_content_goes_through_in_pieces(tmp_path: Path) -> None:
     page = Page("https://e.example/", "text/html", "", (), b"size", spill)
     async with asking(tmp_path) as isolated:
         findings = Findings()
-        assert (await isolated.look(page, findings)).errors == ()
+        assert (await isolated.process(page, findings)).errors == ()
         assert findings.columns["size"] == findings.columns["read"] == 3_000_004
         assert findings.columns["hashed"] == spill.digest.hex()
 
@@ -205,7 +205,7 @@ async def test_a_page_goes_to_one_process_with_what_was_found_of_it(tmp_path: Pa
         findings = Findings(
             links=[Found("a", "anchor")], title="T", text="words", text_method="visible", charset="utf-8"
         )
-        seen = await isolated.look(html(b"x"), findings)
+        seen = await isolated.process(html(b"x"), findings)
         assert findings.columns["seen"] == ["T", True]
         assert [link.url for link in findings.links] == ["a", "https://e.example/second"]
         assert (findings.text, findings.text_method, findings.charset) == ("words", "visible", "utf-8")

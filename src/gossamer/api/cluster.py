@@ -116,7 +116,7 @@ class ClusterCrawler(BaseCrawler):
         """Held while shards make a checkpoint, or partitions are ordered to move, or the configuration is written."""
         self._status = whole([{"state": "starting"}] * config.cluster.workers)
         self._stop: Literal["", "drain", "now"] = ""
-        self._course = Timeline()
+        self._timeline = Timeline()
         self._warned = False
         self._following: CommittedPages | None = None
         self._wants_seeds = False
@@ -131,7 +131,7 @@ class ClusterCrawler(BaseCrawler):
 
     def status(self, *, detail: bool = False) -> dict[str, Any]:
         """Return counts, rates and state; `shards` has those of each shard, `detail` adds rates over time."""
-        return {**self._status, "course": self._course.rates()} if detail else self._status
+        return {**self._status, "course": self._timeline.rates()} if detail else self._status
 
     def stop(self, *, now: bool = False, again: bool = False) -> None:
         """End the crawl: finish what is in flight and commit; with `now`, commit and go; with `again`, start again."""
@@ -418,7 +418,7 @@ class ClusterCrawler(BaseCrawler):
         self._wants_seeds = standing["wants_seeds"]
         if not self._one_at_a_time.locked():
             self._count(len(cast("list[object]", self._status["shards"])))
-        self._course.add(_point(now, self._status))
+        self._timeline.add(_point(now, self._status))
         for note in standing["notes"]:
             self._tell(note)
         if (warnings := self._status["warnings"]) and not self._warned:
@@ -456,7 +456,7 @@ class ClusterCrawler(BaseCrawler):
     # ---- what can be asked
 
     def _verbs(self) -> dict[str, Verb]:
-        queries = ClusterQueries(self.directory, lambda: self.config, self._calls, self.status, self._course)
+        queries = ClusterQueries(self.directory, lambda: self.config, self._calls, self.status, self._timeline)
         setting = ClusterSetting(self.directory, lambda: self.config, self._calls, self._one_at_a_time, self._configure)
         own: dict[str, Callable[..., Awaitable[object]]] = {
             "pause": self._pause,

@@ -31,7 +31,7 @@ class ClusterQueries:
     """Returns the present one: shards may be added."""
     _calls: EngineCalls
     _status: Callable[..., dict[str, object]]
-    _course: Timeline
+    _timeline: Timeline
 
     async def status(self, request: verbs.StatusOf) -> object:
         if not request.detail:
@@ -70,7 +70,7 @@ class ClusterQueries:
         return [shard for shard in every_shard(self._config()) if shard not in silent]
 
     async def course(self, _: verbs.Nothing) -> object:
-        return {"points": [list(point) for point in self._course.points()]}
+        return {"points": [list(point) for point in self._timeline.points()]}
 
 
 class ClusterSetting(SettingVerbs):

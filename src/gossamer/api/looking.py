@@ -74,7 +74,7 @@ class Looking:
         async with self._one_at_a_time:
             if self._before is None:
                 self._before = await self._earlier()
-        points = [*self._before, *(list(point) for point in self._counters.course.points())]
+        points = [*self._before, *(list(point) for point in self._counters.timeline.points())]
         return {"points": points[-POINTS_SHOWN_MAX:]}
 
     async def _earlier(self) -> Sequence[Sequence[float | int | None]]:

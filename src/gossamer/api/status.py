@@ -143,7 +143,7 @@ def running_status(shard: Shard, *, detail: bool = False, sandbox: SandboxState 
     status.uploads = msgspec.structs.asdict(uploads.counts) if uploads is not None else None
     status.eta_s = left_s(status) if status.state == "running" else None
     if detail:
-        status.course = counters.course.rates()
+        status.course = counters.timeline.rates()
         status.disk_bytes = disk_bytes(shard.kept.storage.journals.directory)
         status.hosts = frontier.overview(now, HOSTS_SHOWN_MAX)
         status.changes = changes_of(epochs)

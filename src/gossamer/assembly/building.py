@@ -227,7 +227,7 @@ def _pipeline(stages: Stages, setup: Setup, telemetry: Telemetry, epochs: Epochs
     pipeline = Pipeline(stages, retries_of(config, setup.dice), config.crawl, setup.clock, telemetry.logs, counters)
     pipeline.judges_again = judges_again(stages.chain, epochs)
     stages.chain.on_rejected = telemetry.logs.on_rejected
-    counters.parse_s = lambda: pipeline.documents.turns.spent_s
+    counters.parse_s = lambda: pipeline.documents.loop_share.spent_s
     return pipeline
 
 

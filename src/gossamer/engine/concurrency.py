@@ -194,17 +194,17 @@ class AdaptiveConcurrency:
         self._clock = telemetry.clock
         self._counters = telemetry.counters
         self._limit = RequestLimit(self._brakes.concurrency)
-        self._looks: list[tuple[bool, int, float]] = []
+        self._observed: list[tuple[bool, int, float]] = []
         self._begin(self._clock.now())
 
     async def run(self) -> None:
-        """Look once a second until cancelled."""
+        """Observe the shard once a second until cancelled."""
         while True:
             await asyncio.sleep(LOOK_S)
-            self.look(self._clock.now())
+            self.observe(self._clock.now())
 
-    def look(self, now: float) -> None:
-        """Add a moment to the window; at its end apply the next limit. About 10 µs."""
+    def observe(self, now: float) -> None:
+        """Add the present state to the window; at its end apply the next limit. About 10 µs."""
         loop = self._loop
         brakes = self._brakes
         if not loop.adapts:
@@ -214,35 +214,31 @@ class AdaptiveConcurrency:
             self._begin(max(now, self._begins_at))
             return
         if not brakes.why:
-            self._tell()
-        self._looks.append((loop.is_crowded, loop.requests, self._gauges.loop_lag_s))
+            self._explain()
+        self._observed.append((loop.is_crowded, loop.requests, self._gauges.loop_lag_s))
         lasts_s = now - self._begins_at
         answers = self._counters.answered - self._answered
         if lasts_s < WINDOW_S_MIN or (answers < ANSWERS_MIN and lasts_s < WINDOW_S_MAX):
             return
         before = brakes.concurrency
-        crowded, requests, lags_s = zip(*self._looks, strict=True)
-        self._limit = limit = next_limit(
-            self._limit,
-            Window(
-                lasts_s,
-                self._counters.answered - self._answered,
-                self._counters.silent - self._silent,
-                sum(crowded) / len(crowded),
-                max(requests),
-                (self._clock.work_s() - self._work_s) / lasts_s,
-                sum(lags_s) / len(lags_s),
-            ),
-            min(self.ceiling, brakes.ceiling),
-            now,
+        crowded, requests, lags_s = zip(*self._observed, strict=True)
+        window = Window(
+            lasts_s,
+            answers,
+            silent=self._counters.silent - self._silent,
+            crowded=sum(crowded) / len(crowded),
+            used_max=max(requests),
+            busy=(self._clock.work_s() - self._work_s) / lasts_s,
+            lag_s=sum(lags_s) / len(lags_s),
         )
-        self._counters.totals.concurrency = limit.proven
-        brakes.reconfigure(limit.most)
-        self._tell()
+        self._limit = next_limit(self._limit, window, min(self.ceiling, brakes.ceiling), now)
+        self._counters.totals.concurrency = self._limit.proven
+        brakes.reconfigure(self._limit.most)
+        self._explain()
         is_same = brakes.concurrency == before
         self._begin(now if is_same else now + min(before * lasts_s / max(answers, 1), SETTLE_S_MAX))
 
-    def _tell(self) -> None:
+    def _explain(self) -> None:
         self._brakes.why = f"of at most {self.ceiling:,}, because {self._limit.why}"
 
     @property
@@ -258,4 +254,4 @@ class AdaptiveConcurrency:
         self._answered = self._counters.answered
         self._silent = self._counters.silent
         self._work_s = self._clock.work_s()
-        self._looks.clear()
+        self._observed.clear()

@@ -40,13 +40,13 @@ class ControlSocket:
         """Answer until cancelled."""
         path = self._directory / SOCKET
         path.unlink(missing_ok=True)
-        door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             with socket_name(path) as name:
-                door.bind(name)
+                listener.bind(name)
             self._bound()
             path.chmod(0o600)  # Before it listens: no client can connect until then.
-            server = await asyncio.start_unix_server(self._answer, sock=door, limit=REQUEST_BYTES_MAX)
+            server = await asyncio.start_unix_server(self._answer, sock=listener, limit=REQUEST_BYTES_MAX)
             try:
                 await server.serve_forever()
             finally:
@@ -55,7 +55,7 @@ class ControlSocket:
                     client.transport.abort()
                 server.close()
         finally:
-            door.close()
+            listener.close()
             with suppress(OSError):  # If the disk fails, its first error is the one to report.
                 path.unlink(missing_ok=True)
 

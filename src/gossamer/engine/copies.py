@@ -41,9 +41,9 @@ class CopyMarks:
         self._every = every
         """Whether links of all copies are followed: a walk continues from every page."""
         self.processes_all = process or every
-        """Whether copies are processed like other pages, so that `is_left` is not needed."""
+        """Whether copies are processed like other pages, so that `is_skipped_copy` is not needed."""
 
-    def is_left(self, url: Url, content: Content, truncated: str) -> bool:
+    def is_skipped_copy(self, url: Url, content: Content, truncated: str) -> bool:
         """Return whether a page is not processed further because another URL had its content before (Mercator)."""
         if self.processes_all or not _is_whole(content, truncated):
             return False
@@ -80,8 +80,8 @@ class CopyMarks:
             return False
         if not self._follow:
             return True
-        way = self._urls.url_seen.way(first)
-        return led_to == original.links and way is not None and way[0] <= visit.depth
+        path = self._urls.url_seen.way(first)
+        return led_to == original.links and path is not None and path[0] <= visit.depth
 
     def _judge_nearly(self, visit: Visit, content: Content, row: PageRow, near: NearCopies) -> None:
         sketch = near.sketcher(content.body, row.charset, row.url)

@@ -32,7 +32,6 @@ OTHER = "other"
 TEXT_METHODS = frozenset(("main", "visible", "plain", "document", "image"))
 """How built-in modules find text; the operator's modules may report other names."""
 
-
 ELSEWHERE_REMEDY = (
     "only the page reached was fetched, not the site; to crawl it, begin with its address as a seed, or with --set "
     "scope.seed_redirects=site"
@@ -140,7 +139,7 @@ class CrawlCounters:
         """Takes visits for the iterator over pages, if there is one."""
         self.delivery.drop()
         self.in_epoch = 0
-        self.course = Timeline()
+        self.timeline = Timeline()
         self.pending: Callable[[], int] = int
         """Returns how many URLs are queued or in flight."""
         self.dns_and_caches: Callable[[], Counters] = Counters
@@ -155,14 +154,19 @@ class CrawlCounters:
         self.answered_at = 0.0
         """When the last request ended that got past the proxy, if there is one."""
         self.answered = 0
+        """Requests of this process that brought bytes."""
         self.silent = 0
-        """Requests of this process that brought bytes, and those that brought none."""
+        """Requests of this process that brought none."""
         self.unanswered = 0
+        """Requests in a row, of all hosts, that brought no byte."""
         self.unanswered_since = 0.0
-        """Requests in a row, of all hosts, that brought no byte, and when the first of them ended."""
-        self.proxy_failing_since = self.proxy_failed_at = 0.0
+        """When the first of them ended."""
+        self.proxy_failing_since = 0.0
+        """First failure of the proxy since a request got past it."""
+        self.proxy_failed_at = 0.0
+        """Last failure of the proxy."""
         self.proxy_error = ""
-        """First and last failure of the proxy since a request got past it, and the last error; empty: none."""
+        """Error of the last failure of the proxy; empty: none."""
         self.passing: dict[str, str] = {}
         """Warnings that end with this process, by subject."""
         self.others_pass = False
@@ -189,7 +193,7 @@ class CrawlCounters:
         """Add the current counts to the timeline. Called about once a second."""
         totals = self.totals
         self._samples.append((now, totals.pages, totals.wire_bytes))
-        self.course.add(Point(now, totals.pages, totals.attempts, totals.wire_bytes, self.pending()))
+        self.timeline.add(Point(now, totals.pages, totals.attempts, totals.wire_bytes, self.pending()))
 
     def rates(self, now: float) -> tuple[float, float]:
         """Return pages and bytes per second over the last seconds."""
@@ -409,13 +413,14 @@ class RecentList:
 
     def __init__(self) -> None:
         self._last = 0
-        self._well: deque[tuple[int, PageRow]] = deque(maxlen=KEPT_MAX)
-        self._badly: deque[tuple[int, PageRow]] = deque(maxlen=KEPT_MAX)
+        self._succeeded: deque[tuple[int, PageRow]] = deque(maxlen=KEPT_MAX)
+        self._others: deque[tuple[int, PageRow]] = deque(maxlen=KEPT_MAX)
 
     def add(self, row: PageRow) -> None:
         """Add a finished attempt."""
         self._last += 1
-        (self._well if row.outcome in SUCCEEDED else self._badly).append((self._last, row))
+        kept = self._succeeded if row.outcome in SUCCEEDED else self._others
+        kept.append((self._last, row))
 
     def since(self, after: int, most: int = KEPT_MAX) -> dict[str, object]:
         """Return the attempts after number `after`, at most `most` successful ones and `most` others, the oldest first;
@@ -423,8 +428,8 @@ class RecentList:
         """
         if after > self._last:
             after = 0  # The number is from another run.
-        pages = _summaries(self._well, after, most)
-        errors = _summaries(self._badly, after, most)
+        pages = _summaries(self._succeeded, after, most)
+        errors = _summaries(self._others, after, most)
         left_out = self._last - after - len(pages) - len(errors)
         return {"last": self._last, "pages": pages, "errors": errors, "left_out": left_out}
 

@@ -24,7 +24,6 @@ HOPS_MASK = (1 << PATH_BITS) - 1
 Widen = Callable[[Url, Url, int], object]
 """Adds the target of a seed's redirect to the scope, as far as the kind of the seed allows."""
 
-
 One = TypeVar("One")
 
 
@@ -52,7 +51,11 @@ class Discovery:
         """The eliminator, if it may answer some links later."""
         self._admitted: dict[int, int] = {}
         """By fingerprint of recently admitted links: depth and hops as one number."""
-        self._submitted = self._rejected = self._elsewhere = self._remembered = self._offered = 0
+        self._submitted = 0
+        self._rejected = 0
+        self._elsewhere = 0
+        self._remembered = 0
+        self._offered = 0
 
     def count(self, into: Counters) -> None:
         """Set the counts of links up to the table of admitted links; the eliminator counts those that it gets."""
@@ -163,10 +166,12 @@ class Discovery:
 
     def _offer_of(self, links: Sequence[Link]) -> Callable[[Sequence[Link]], Sequence[int]]:
         """Return the function that offers a page's links. Seeds and trap detection need the answers at once."""
-        later = self._holding
-        if isinstance(later, NothingHeld) or any([link.seed for link in links]):  # noqa: C419 - a list is quicker here
+        if isinstance(self._holding, NothingHeld):
             return self._offer_now
-        return self._offer_now if self._stages.trapping.traps.counts(links) else later.offer_or_hold
+        has_seeds = any([link.seed for link in links])  # noqa: C419 - a list is quicker here
+        if has_seeds or self._stages.trapping.traps.counts(links):
+            return self._offer_now
+        return self._holding.offer_or_hold
 
     @property
     def links_held(self) -> int:

@@ -73,16 +73,16 @@ class DocumentReader:
         discovery: Discovery,
         clock: Clock,
         logs: Logs,
-        caught: Callable[[VisitLease, Exception], None],
+        handle_error: Callable[[VisitLease, Exception], None],
     ) -> None:
-        """`caught` handles an internal error, which ends only the page of the lease."""
+        """`handle_error` handles an internal error, which ends only the page of the lease."""
         self._stages = stages
         self._outcomes = outcomes
         self._discovery = discovery
         self._clock = clock
         self._logs = logs
-        self._caught = caught
-        self.turns = LoopShare(PAGES_SHARE, clock.now, clock.work_s)
+        self._handle_error = handle_error
+        self.loop_share = LoopShare(PAGES_SHARE, clock.now, clock.work_s)
         """The share of the event loop that reading pages and prerequisite fetches may take."""
         self.waiting: list[FetchedPage] = []
         """Pages to read in this iteration of the event loop."""
@@ -106,7 +106,7 @@ class DocumentReader:
         some = self._unsettled
         self._unsettled = []
         if some and not self.is_late():  # Else others have ended it, or it stays queued, like cancelled visits.
-            with self.turns.measured():
+            with self.loop_share.measured():
                 self._conclude_together(some)
 
     async def turn(self, url: Url) -> None:
@@ -116,23 +116,23 @@ class DocumentReader:
     @property
     def _is_busy(self) -> bool:
         """Whether a page that may take long has to wait for its turn."""
-        return bool(self._begun) or self._line.locked() or self.turns.is_busy
+        return bool(self._begun) or self._line.locked() or self.loop_share.is_busy
 
     async def _turn(self) -> None:
         """Wait for the turn of a page that may take long: first come, first served."""
         async with self._line:
-            await self.turns.turn()
+            await self.loop_share.turn()
             while self._begun:
                 await asyncio.sleep(BEGUN_POLL_S)
-                await self.turns.turn()
+                await self.loop_share.turn()
 
     async def read(self, lease: VisitLease, reply: Reply, *, is_slow: bool) -> None:
         """Examine a document, conclude it and follow its links. `is_slow` is the result of `may_be_slow`."""
         stages = self._stages
         link_type = _link_type(lease)
-        is_asked = stages.isolated.wants(reply.media_type, link_type)
-        if stages.rendering.is_on or is_asked or stages.quarantine.suspects(lease.url.fingerprint):
-            examined = await self._read_alone(lease, reply, is_asked=is_asked)
+        is_isolated = stages.isolated.wants(reply.media_type, link_type)
+        if stages.rendering.is_on or is_isolated or stages.quarantine.suspects(lease.url.fingerprint):
+            examined = await self._read_alone(lease, reply, is_isolated=is_isolated)
             if examined is None:
                 return
         else:
@@ -143,7 +143,7 @@ class DocumentReader:
         if len(examined.findings.links) >= LINKS_AT_ONCE:
             await self._conclude_in_slices(lease, reply, examined)
             return
-        with self.turns.measured():
+        with self.loop_share.measured():
             now = self._clock.now()
             self._discovery.follow(self._outcomes.document(lease, reply, examined, now), lease.url, now)
 
@@ -165,7 +165,7 @@ class DocumentReader:
                         return True
                     self.waiting.append(page)
                     is_busy = False
-                with self.turns.measured():
+                with self.loop_share.measured():
                     self._read_together([one for one in self.waiting if not (one.is_slow and is_busy)][:TOGETHER_MAX])
             if page in self._begun:
                 await self._read_on(page)
@@ -183,7 +183,7 @@ class DocumentReader:
         while not (page.is_read or self.is_late()):
             await asyncio.sleep(wait_s)
             began_s = self._clock.work_s()
-            with self.turns.measured():
+            with self.loop_share.measured():
                 self._examine_until(page, began_s + TOGETHER_S)
             took_s = self._clock.work_s() - began_s
             spent_s += took_s
@@ -215,7 +215,7 @@ class DocumentReader:
                 if not page.is_read:
                     self._begun.append(page)
             except Exception as error:  # noqa: BLE001 - one page's bad luck must not end the others' crawl
-                self._caught(page.lease, error)
+                self._handle_error(page.lease, error)
         read = [page for page in pages if page.is_read and not page.has_many_links]
         document = self._outcomes.document
         self._conclude_together([(one.lease, partial(document, one.lease, one.reply, one.examined)) for one in read])
@@ -229,12 +229,12 @@ class DocumentReader:
                 assert not isinstance(links, Reply), "a document among results that have none"
                 concluded.append((lease, links))
             except Exception as error:  # noqa: BLE001 - one page's bad luck must not end the others' crawl
-                self._caught(lease, error)
+                self._handle_error(lease, error)
         for lease, links in concluded:
             try:
                 self._discovery.follow(links, lease.url, now)
             except Exception as error:  # noqa: BLE001 - as above
-                self._caught(lease, error)
+                self._handle_error(lease, error)
 
     def _examining(self, url: Url, reply: Reply, link_type: str) -> Generator[None, None, Examined]:
         stages = self._stages
@@ -242,25 +242,25 @@ class DocumentReader:
         # Pages with the same empty document may differ when rendered. A sitemap is valid only for its host.
         if stages.copies.processes_all or stages.rendering.is_on or link_type in ANNOUNCING:
             return (yield from examine(reply, url.fingerprint, link_type))
-        is_left = partial(stages.copies.is_left, url, truncated=reply.truncated)
-        return (yield from examine(reply, url.fingerprint, link_type, is_left))
+        is_skipped_copy = partial(stages.copies.is_skipped_copy, url, truncated=reply.truncated)
+        return (yield from examine(reply, url.fingerprint, link_type, is_skipped_copy))
 
     # ---- alone
 
-    async def _read_alone(self, lease: VisitLease, reply: Reply, *, is_asked: bool) -> Examined | None:
+    async def _read_alone(self, lease: VisitLease, reply: Reply, *, is_isolated: bool) -> Examined | None:
         """Examine a page that other processes or a browser read, too; None if the crawl is ending."""
         isolated = self._stages.isolated
-        if is_asked:
+        if is_isolated:
             await self._wait_turn(lease.url, isolated.enter(), parks=isolated.is_full)
         try:
             if self.is_late():
                 return None
-            examined = await self._examine(lease, reply, is_asked=is_asked)
+            examined = await self._examine(lease, reply, is_isolated=is_isolated)
         finally:
-            if is_asked:
+            if is_isolated:
                 isolated.leave()
         if self._stages.rendering.is_on and not examined.died and not self.is_late():
-            examined = await self._render(lease, reply, examined, is_asked=is_asked)
+            examined = await self._render(lease, reply, examined, is_isolated=is_isolated)
         return None if self.is_late() else examined
 
     async def _wait_turn(self, url: Url, turn: Awaitable[None], *, parks: bool) -> None:
@@ -285,34 +285,34 @@ class DocumentReader:
                 await asyncio.sleep(0)
                 if self.is_late():
                     return
-                with self.turns.measured():
+                with self.loop_share.measured():
                     try:
                         next(finding)
                     except StopIteration as end:
                         found = end.value
             now = self._clock.now()
-            with self.turns.measured():
+            with self.loop_share.measured():
                 links = self._outcomes.document(lease, reply, examined, now, found)
             following = self._discovery.follow_in_slices(links, lease.url, now)
             is_done = False
             try:
                 while not is_done:
                     await asyncio.sleep(0)
-                    with self.turns.measured():
+                    with self.loop_share.measured():
                         is_done = next(following, True) is True
             finally:
                 for _ in following:  # The crawl is ending: finish without pauses.
                     pass
 
-    async def _examine(self, lease: VisitLease, reply: Reply, *, is_asked: bool) -> Examined:
-        """Examine a document, or a part of it if the crawl ends. `is_asked`: isolated modules look at it too."""
+    async def _examine(self, lease: VisitLease, reply: Reply, *, is_isolated: bool) -> Examined:
+        """Examine a document, or a part of it if the crawl ends. `is_isolated`: isolated modules look at it too."""
         quarantine = self._stages.quarantine
         fingerprint = lease.url.fingerprint
         if quarantine.suspects(fingerprint):
             examined = await quarantine.examine(reply, fingerprint)
         else:
             page = FetchedPage(lease, reply, is_slow=True, slices=self._examining(lease.url, reply, _link_type(lease)))
-            with self.turns.measured():
+            with self.loop_share.measured():
                 self._examine_until(page, self._clock.work_s() + TOGETHER_S)
             self._begun.append(page)
             try:
@@ -320,11 +320,11 @@ class DocumentReader:
             finally:
                 self._begun.remove(page)
             examined = page.examined
-        if is_asked and not examined.died:
-            await self._look_isolated(lease, reply, examined)
+        if is_isolated and not examined.died:
+            await self._process_isolated(lease, reply, examined)
         return examined
 
-    async def _render(self, lease: VisitLease, reply: Reply, examined: Examined, *, is_asked: bool) -> Examined:
+    async def _render(self, lease: VisitLease, reply: Reply, examined: Examined, *, is_isolated: bool) -> Examined:
         """Render a page that is to be rendered, and return the result; else return `examined`. Waits for resources."""
         rendering = self._stages.rendering
         if not (self._outcomes.is_page(lease, reply, examined) and rendering.wants(reply, examined)):
@@ -333,15 +333,15 @@ class DocumentReader:
             return examined
         found = await rendering.render(lease.url, reply, examined)
         if found.rendered is not None:
-            if is_asked:
-                await self._look_isolated(lease, reply, found)
+            if is_isolated:
+                await self._process_isolated(lease, reply, found)
         elif found.rendering:
             self._logs.info("not_rendered", url=lease.url.text, reason=found.rendering, error=found.rendering_error)
         return found
 
-    async def _look_isolated(self, lease: VisitLease, reply: Reply, found: Examined) -> None:
-        if not found.left:
-            seen = await self._stages.isolated.look(page_of(reply, found.content, _link_type(lease)), found.findings)
+    async def _process_isolated(self, lease: VisitLease, reply: Reply, found: Examined) -> None:
+        if not found.skipped:
+            seen = await self._stages.isolated.process(page_of(reply, found.content, _link_type(lease)), found.findings)
             found.errors += seen.errors
             found.ran += seen.ran
 

@@ -16,7 +16,6 @@ from gossamer.world.clock import Clock
 _DECODE = STAGES.index("decode")
 _PROCESS = STAGES.index("process")
 
-
 Made = TypeVar("Made")
 
 
@@ -28,7 +27,7 @@ class Examined(msgspec.Struct):
     errors: list[ModuleError]
     ran: list[str]
     """The modules that processed the page."""
-    left: bool = False
+    skipped: bool = False
     """Whether the page was decoded but not processed, as a copy."""
     died: bool = False
     """Whether a process died of the page, so that nothing is known of it."""
@@ -67,11 +66,11 @@ class Examiner:
     """Decodes and processes one page at a time. Slot 0 holds the page's fingerprint, in case this process dies."""
 
     def __init__(
-        self, decoder: BoundedDecoder, look: Callable[[Page], Slices], clock: Clock, slots: ShardSlots | NoSlots
+        self, decoder: BoundedDecoder, process: Callable[[Page], Slices], clock: Clock, slots: ShardSlots | NoSlots
     ) -> None:
-        """`look` processes a page, in slices."""
+        """`process` processes a page, in slices."""
         self._decoder = decoder
-        self._look = look
+        self._process = process
         self._clock = clock
         self._slots = slots
 
@@ -80,14 +79,18 @@ class Examiner:
         return whole(self.examine_in_slices(reply, fingerprint, link_type))
 
     def examine_in_slices(
-        self, reply: Reply, fingerprint: int, link_type: str = "", is_left: Callable[[Content], bool] | None = None
+        self,
+        reply: Reply,
+        fingerprint: int,
+        link_type: str = "",
+        is_skipped_copy: Callable[[Content], bool] | None = None,
     ) -> Generator[None, None, Examined]:
-        """As `examine`; no findings if `is_left` is true of the content. Yields where other work may run."""
+        """As `examine`; no findings if `is_skipped_copy` is true of the content. Yields where other work may run."""
         self._slots.name(reply.url)
         content = yield from self._in_slot(self._decoder.decode_in_slices(reply), fingerprint, _DECODE)
-        if is_left is not None and is_left(content):
-            return Examined(content, Findings(), [], [], left=True)
-        seen = yield from self._in_slot(self._look(page_of(reply, content, link_type)), fingerprint, _PROCESS)
+        if is_skipped_copy is not None and is_skipped_copy(content):
+            return Examined(content, Findings(), [], [], skipped=True)
+        seen = yield from self._in_slot(self._process(page_of(reply, content, link_type)), fingerprint, _PROCESS)
         return Examined(content, seen.findings, list(seen.errors), list(seen.ran))
 
     def _in_slot(self, steps: Generator[None, None, Made], fingerprint: int, stage: int) -> Generator[None, None, Made]:
@@ -103,11 +106,11 @@ class Examiner:
                 self._slots.leave(0)
             yield
 
-    def look_again(self, reply: Reply, content: Content, fingerprint: int, url: str) -> Examined:
+    def process_again(self, reply: Reply, content: Content, fingerprint: int, url: str) -> Examined:
         """Return the findings of a page's rendered content; its scripts may have changed its address to `url`."""
         self._slots.name(url)
         page = msgspec.structs.replace(page_of(reply, content), url=url)
-        seen = whole(self._in_slot(self._look(page), fingerprint, _PROCESS))
+        seen = whole(self._in_slot(self._process(page), fingerprint, _PROCESS))
         return Examined(content, seen.findings, list(seen.errors), list(seen.ran))
 
     def decode(self, reply: Reply, fingerprint: int) -> bytes:

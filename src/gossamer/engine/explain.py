@@ -54,14 +54,14 @@ class Explainer:
         if url.key != url.text:
             answer["key_rules"] = [f"{rule}: {made}" for rule, made in self._namer.changes(url.text)]
         record = self._history.get(url)
-        way = self._url_seen.way(url)
+        path = self._url_seen.way(url)
         facts = self._lookups.host(url)
         if record is not UNVISITED:
             answer |= _last_attempt(record)
-        if way is not None:
-            answer |= {"depth": way[0], "hops": way[1]}
+        if path is not None:
+            answer |= {"depth": path[0], "hops": path[1]}
         answer |= {"state": "", "reason": "", "rule": None}
-        answer |= self._find_forgotten(url) or self._state(url, record, facts, way)
+        answer |= self._find_forgotten(url) or self._state(url, record, facts, path)
         for look_up in self._lookups.further:
             more = look_up(url)
             if answer["state"] == "waiting":  # Another attempt comes before anything else is due.
@@ -70,7 +70,7 @@ class Explainer:
         answer["host_state"] = _host_state(facts)
         return answer
 
-    def _state(self, url: Url, record: PageRecord, facts: HostFacts, way: tuple[int, int] | None) -> dict[str, object]:
+    def _state(self, url: Url, record: PageRecord, facts: HostFacts, path: tuple[int, int] | None) -> dict[str, object]:
         if record is UNVISITED and not self._was_offered(url):
             return _HELD if self._holding.holds(url) else self._never_queued(url)
         if record.final:
@@ -82,7 +82,7 @@ class Explainer:
         if self._chain.explain(Link(url, "anchor", 0)) == EXCLUDED:
             return {"state": "queued", "reason": "its host is excluded by now: it ends in its turn", "rule": EXCLUDED}
         # How it was found is not known here. Filters that reject a seed reject the URL in any case.
-        rule, reason = self._chain.rejects_again(Link(url, "seed", *(way or (0, 0))))
+        rule, reason = self._chain.rejects_again(Link(url, "seed", *(path or (0, 0))))
         if rule:
             return {"state": "queued", "reason": f"{reason}; it ends in its turn", "rule": rule}
         if facts.deferred:
@@ -95,23 +95,19 @@ class Explainer:
             }
         if not facts.queued:
             return {"state": "found", "reason": "pages link to it; the walk has not reached it yet"}
-        rests = f"its host waits: {facts.reason}" if facts.reason else "it waits in its host's queue"
-        waits = f"its host waits for {facts.parked}" if facts.parked else facts.site_gate or rests
-        origin = facts.origin
         next_at = facts.delay_until
-        if origin is not None:
-            next_at = next_at if origin.state == "closed" else max(next_at, origin.next_at)
-            waits = _why_origin_waits(origin)
-        queued: dict[str, object] = {"state": "queued", "reason": waits}
+        if facts.origin is not None and facts.origin.state != "closed":
+            next_at = max(next_at, facts.origin.next_at)
+        queued: dict[str, object] = {"state": "queued", "reason": _why_queued(facts)}
         if next_at:
             queued["next_due"] = instant(next_at)
         return queued
 
     def _find_forgotten(self, url: Url) -> dict[str, object]:
         """Return when and why a page was forgotten, while that is in force; else an empty dictionary."""
-        judges = (one for one in self._chain.filters if isinstance(one, Forgotten))
-        says = next((one.detail(Link(url, "anchor", 0)) for one in judges), "")
-        return {"state": FORGOTTEN, "reason": says, "rule": FORGOTTEN} if says else {}
+        link = Link(url, "anchor", 0)
+        reason = next((one.detail(link) for one in self._chain.filters if isinstance(one, Forgotten)), "")
+        return {"state": FORGOTTEN, "reason": reason, "rule": FORGOTTEN} if reason else {}
 
     def _never_queued(self, url: Url) -> dict[str, object]:
         is_robots = url.text == robots_url(url)
@@ -139,7 +135,6 @@ class Explainer:
 
 
 _HELD: dict[str, object] = {"state": "held", "reason": "pages link to it; it is awaiting the duplicate check"}
-
 
 _NOT_READ = "it is requested for its rules, before a page of its host, and no such request has ended so far"
 
@@ -195,6 +190,16 @@ def _why_deferred(budget: BudgetFacts | None) -> str:
         parts = (("host", budget.host), ("site", budget.site))
         used_up = [f"its {whose} has used up its {what['used_up']}" for whose, what in parts if "used_up" in what]
     return f"{' and '.join(used_up) or 'its budget is used up'}; it waits for the next budget round"
+
+
+def _why_queued(facts: HostFacts) -> str:
+    if facts.origin is not None:
+        return _why_origin_waits(facts.origin)
+    if facts.parked:
+        return f"its host waits for {facts.parked}"
+    if facts.site_gate:
+        return facts.site_gate
+    return f"its host waits: {facts.reason}" if facts.reason else "it waits in its host's queue"
 
 
 def _why_origin_waits(origin: OriginFacts) -> str:

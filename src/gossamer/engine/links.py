@@ -95,8 +95,8 @@ class PageLinks:
         if unfollowed:
             self._chain.note_nofollow(unfollowed)
         follow = list(links.values())
-        led = visit.hops or visit.link_type == "meta_refresh"
-        if led and len(follow) == 1 and follow[0].link_type == "meta_refresh":
+        is_only_refresh = len(follow) == 1 and follow[0].link_type == "meta_refresh"
+        if is_only_refresh and (visit.hops or visit.link_type == "meta_refresh"):
             follow[0] = msgspec.structs.replace(follow[0], hops=visit.hops + 1)
         if has_levels:  # The first of several links to a page counts.
             follow.sort(key=lambda link: link.level is None)
@@ -104,13 +104,13 @@ class PageLinks:
 
     def in_wanted_language(self, reply: Reply, examined: Examined, row: PageRow, links: list[Link]) -> list[Link]:
         """Return a page's links if its language is wanted, else none."""
-        found_out = examined.findings.columns.get("language")
-        language = found_out if isinstance(found_out, str) else ""
-        spoken = self._chain.leads_nowhere(reply, examined.content.body, language)
-        if not spoken:
+        detected = examined.findings.columns.get("language")
+        language = detected if isinstance(detected, str) else ""
+        unwanted = self._chain.leads_nowhere(reply, examined.content.body, language)
+        if not unwanted:
             return links
         examined.findings.nofollow = True  # For readers of the tables.
-        row.error = row.error or f"the filter `language` rejects {spoken}: its links are not followed"
+        row.error = row.error or f"the filter `language` rejects {unwanted}: its links are not followed"
         return []
 
     def admit(self, visit: Visit, findings: Findings, row: PageRow, links: list[Link], seed: int) -> list[Link]:

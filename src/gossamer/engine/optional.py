@@ -96,7 +96,7 @@ class Isolation(Protocol):
     def leave(self) -> None:
         """Note that a page that entered is done, or needs no process."""
 
-    async def look(self, page: Page, findings: Findings) -> Processed:
+    async def process(self, page: Page, findings: Findings) -> Processed:
         """Add the modules' findings to `findings`; return them with the errors and the modules that ran."""
 
 
@@ -105,8 +105,8 @@ class Ending(Protocol):
 
     is_continuous: bool
 
-    def look(self, lease: VisitLease, visited: Visited) -> Callable[[Archived, float], None]:
-        """Write what has changed into the row of a visit; return what ends the visit once the row is archived."""
+    def prepare(self, lease: VisitLease, visited: Visited) -> Callable[[Archived, float], None]:
+        """Complete the row of a visit that ends; return the function that ends it once the row is archived."""
 
     def retry(self, lease: VisitLease, again: RevisitPlan, now: float) -> None:
         """Queue the URL of a visit again: for another attempt, or the next hop of a redirect with the same key."""

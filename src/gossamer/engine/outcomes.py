@@ -54,7 +54,7 @@ class Outcomes:
         self._visit = recorder.visit
         self._conclude = recorder.conclude
         self._reply_row = recorder.reply_row
-        self._digested = recorder.digest
+        self._digest = recorder.digest
         self._links = PageLinks(stages.namer, stages.chain, stages.hints)
         self._retries = retries
         self._logs = logs
@@ -86,7 +86,7 @@ class Outcomes:
             visit = self._visit(lease)
             row = self._error_row(visit, result)
             again = self._plan_retry(lease, row.error, now) if result.status in AGAIN else None
-            self._conclude(lease, self._digested(visit, result, row), now, again)
+            self._conclude(lease, self._digest(visit, result, row), now, again)
             return []
         if is_unwanted:
             self._conclude_unwanted(lease, result, now)
@@ -104,7 +104,7 @@ class Outcomes:
         if not conclusion.was_acted_on:
             self._middlewares.note_unsent(lease.url)
         if conclusion.revisit_of is None:
-            visited = self._digested(visit, reply, row)
+            visited = self._digest(visit, reply, row)
         else:  # A revisit record refers to the archived version (WARC 1.1, section 6.7.3).
             if conclusion.digest:
                 row.digest = digest_text(self._stages.digest_algorithm, conclusion.digest)
@@ -125,7 +125,7 @@ class Outcomes:
             visited = Visited(visit.url, row)
         else:
             row = self._reply_row(visit, came, failure.outcome)
-            visited = self._digested(visit, came, row)
+            visited = self._digest(visit, came, row)
         row.error = failure.error
         self._logs.info(failure.outcome, url=visit.url.text, error=failure.error, attempt=visit.attempt)
         self._conclude(lease, visited, now, self._next_try(lease, failure, now))
@@ -154,7 +154,7 @@ class Outcomes:
         row.error = f"HTTP {reply.status}: the challenge is answered by the next request"
         self._middlewares.note_unsent(lease.url)
         again = RevisitPlan(visit.url, now, visit.attempt + 1, lease.visit.hops, row.error)
-        self._conclude(lease, self._digested(visit, reply, row), now, again)
+        self._conclude(lease, self._digest(visit, reply, row), now, again)
 
     def _redirect(self, lease: VisitLease, reply: Reply, target: Url, now: float) -> list[Link]:
         """Conclude a redirect: its target is a link that passes the whole ring, unless it is the entry's next hop."""
@@ -163,7 +163,7 @@ class Outcomes:
         row = self._reply_row(visit, reply, "redirected")
         row.redirect_to = target.text + redirect_fragment(reply.headers)
         stages.trapping.traps.count_redirect(visit.url)
-        visited = self._digested(visit, reply, row, [Found(target.text, "redirect")], [target.key])
+        visited = self._digest(visit, reply, row, [Found(target.text, "redirect")], [target.key])
         seed = self.recorder.seed(visit)
         if seed or (is_moved(visit.url, target) and stages.roots.contains(visit.url)):
             self.widen(visit.url, target, seed)
@@ -171,13 +171,13 @@ class Outcomes:
             hops = lease.visit.hops  # From this entry: a shorter path must not make a loop endless.
             link = Link(target, "redirect", visit.depth, hops, visit.url.text, seed)
             # If the entry was this shard's, so is its next hop, also on another host that host rules equate.
-            few = hops < stages.chain.hops_max
-            within = few and stages.chain.explain(link) in {"", *stages.chain.by_place}
-            if not few:
+            has_hops_left = hops < stages.chain.hops_max
+            is_followed = has_hops_left and stages.chain.explain(link) in {"", *stages.chain.by_place}
+            if not has_hops_left:
                 row.error = f"it redirects once more, to {target.text}: at most {stages.chain.hops_max} are followed"
                 if reply.header("set-cookie") is not None and b"\r\ncookie:" not in reply.request_head.lower():
                     row.error += "; it sets a cookie, which cookies.enabled = true would keep"
-            self._conclude(lease, visited, now, RevisitPlan(target, now, 1, hops + 1) if within else None)
+            self._conclude(lease, visited, now, RevisitPlan(target, now, 1, hops + 1) if is_followed else None)
             return []
         self._conclude(lease, visited, now)
         if not self._middlewares.leads_on(lease.url, reply):
@@ -256,12 +256,12 @@ class Outcomes:
             row.outcome = "process_crashed"
             row.error = "a process died of it twice; archived unparsed"
             self._logs.info(row.outcome, url=url.text, error=row.error)
-            self._conclude(lease, self._digested(visit, reply, row), now)
+            self._conclude(lease, self._digest(visit, reply, row), now)
             return []
-        if self._is_left_late(visit, reply, examined):
-            examined = Examined(examined.content, Findings(), [], [], left=True)
+        if self._is_skipped_late(visit, reply, examined):
+            examined = Examined(examined.content, Findings(), [], [], skipped=True)
             found = None
-        document = ExaminedPage(lease.visit, reply, examined.content, examined.findings, row, not examined.left)
+        document = ExaminedPage(lease.visit, reply, examined.content, examined.findings, row, not examined.skipped)
         for settle in self._middlewares.documents:
             conclusion = settle(document, now)
             if conclusion is None:
@@ -269,9 +269,9 @@ class Outcomes:
             if conclusion.keeps_body:
                 self._end(lease, reply, conclusion, now)
                 return []
-            return self._withheld(lease, reply, examined, row, conclusion, now)
+            return self._withhold(lease, reply, examined, row, conclusion, now)
         self._describe(examined, row)
-        visited = self._digested(visit, reply, row)
+        visited = self._digest(visit, reply, row)
         found = self._links.collect(visit, examined.findings, found)
         links = found.follow
         visited.links = found.mentions
@@ -282,7 +282,7 @@ class Outcomes:
             visited.rendered = rendered
             visited.reply = msgspec.structs.replace(reply, page_id=rendered.page_id, resource_type="document")
         seed = self.recorder.seed(visit)
-        links = self._of_seed(visit, seed, found, examined)
+        links = self._links_of_seed(visit, seed, found, examined)
         follow = stages.copies.judge(visit, examined.content, links, row)
         if not visit.revisit:  # A revisit is no evidence of a trap.
             stages.trapping.note_page(url, examined.content, row, self._first_address(visit))
@@ -292,12 +292,12 @@ class Outcomes:
         self._conclude(lease, visited, now, outlinks=self._links.outlinks(links) if stages.chain.depth_limited else ())
         return links if follow else []
 
-    def _is_left_late(self, visit: Visit, reply: Reply, examined: Examined) -> bool:
+    def _is_skipped_late(self, visit: Visit, reply: Reply, examined: Examined) -> bool:
         """Return whether copies are not processed, and the original was concluded while the page was examined."""
         stages = self._stages
-        if stages.copies.processes_all or examined.left or stages.rendering.is_on or visit.link_type in ANNOUNCING:
+        if stages.copies.processes_all or examined.skipped or stages.rendering.is_on or visit.link_type in ANNOUNCING:
             return False
-        return stages.copies.is_left(visit.url, examined.content, reply.truncated)
+        return stages.copies.is_skipped_copy(visit.url, examined.content, reply.truncated)
 
     def _first_address(self, visit: Visit) -> Url:
         """Return the address from which redirects led to a page. Reads a record for each of them."""
@@ -314,7 +314,7 @@ class Outcomes:
             referrer = record.referrer
         return url
 
-    def _of_seed(self, visit: Visit, seed: int, found: FoundLinks, examined: Examined) -> list[Link]:
+    def _links_of_seed(self, visit: Visit, seed: int, found: FoundLinks, examined: Examined) -> list[Link]:
         """Return a page's links. A refresh of a seed's page, or of its redirect's target, counts as a redirect."""
         if not seed:
             return found.follow
@@ -346,7 +346,7 @@ class Outcomes:
         kinds = ("meta_refresh", OUTLINK)
         return next((link for link in found.follow if link.url.key == key and link.link_type in kinds), None)
 
-    def _withheld(
+    def _withhold(
         self, lease: VisitLease, reply: Reply, examined: Examined, row: PageRow, conclusion: Conclusion, now: float
     ) -> list[Link]:
         """End the visit of a page of which only the headers are kept, and the links followed."""
@@ -361,7 +361,7 @@ class Outcomes:
         reply = msgspec.structs.replace(reply, body=b"", file=None, truncated="unspecified")
         links = self._links.collect(visit, findings).follow
         links = self._links.admit(visit, findings, row, links, self.recorder.seed(visit))
-        self._conclude(lease, self._digested(visit, reply, row), now, outlinks=self._links.outlinks(links))
+        self._conclude(lease, self._digest(visit, reply, row), now, outlinks=self._links.outlinks(links))
         return links
 
     def _is_unwanted(self, visit: Visit, reply: Reply) -> bool:
@@ -379,7 +379,7 @@ class Outcomes:
         if visit.link_type == OUTLINK:
             row.error = "only its status was requested: it is outside the scope"
         self._logs.info(row.outcome, url=visit.url.text, error=row.error)
-        self._conclude(lease, self._digested(visit, reply, row), now)
+        self._conclude(lease, self._digest(visit, reply, row), now)
 
     def _describe(self, examined: Examined, row: PageRow) -> None:
         """Write a page's findings into its row; count and log errors."""

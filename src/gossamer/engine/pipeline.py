@@ -182,14 +182,14 @@ class Pipeline:
         if isinstance(settled, Reply):
             await documents.read(lease, settled, is_slow=is_slow)
         else:
-            with documents.turns.measured():
+            with documents.loop_share.measured():
                 self.discovery.follow(settled, lease.url, now)
 
     async def _settle_prerequisite(self, prerequisite: Prerequisite, result: Reply | Failure) -> None:
         if isinstance(result, Reply) and may_be_slow(result, SMALL_RULES_BYTES):
-            await self.documents.turns.turn()  # Its host waits for it anyway.
+            await self.documents.loop_share.turn()  # Its host waits for it anyway.
         if not self.documents.is_late():
-            with self.documents.turns.measured():
+            with self.documents.loop_share.measured():
                 self._answer(prerequisite, result)
 
     def _receive(self, url: Url, result: Reply | Failure) -> Reply | Failure:

@@ -60,11 +60,11 @@ class Quarantine:
         file = reply.file
         assert file is None or isinstance(file, Spill)
         size_and_digest = (file.size, file.digest) if file is not None else (0, b"")
-        asked = _encode((msgspec.structs.replace(reply, file=None), *size_and_digest))
+        request = _encode((msgspec.structs.replace(reply, file=None), *size_and_digest))
         descriptor = file.fileno() if file is not None else None
         pool = WorkerPool(self._command, self._limit_s, 1, 0, self._environment, answer_bytes_max=ANSWER_BYTES_MAX)
         try:
-            examined = await pool.ask(asked, b"", _decode_examined, file=descriptor)
+            examined = await pool.ask(request, b"", _decode_examined, file=descriptor)
         except WorkerError:
             return dead()
         finally:

@@ -1,4 +1,4 @@
-"""Shard: the loop of a shard, which leases visits, closes epochs and detects the end; and the ring that it drives."""
+"""Shard: the loop of a shard, which leases visits, closes epochs and detects the end of the crawl."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -60,10 +60,10 @@ class CrawlLoop:
         self._options = options
         self._limit(limits)
         self._clock = clock = telemetry.clock
-        self._turns: dict[asyncio.Task[None], tuple[Lease, float]] = {}
+        self._in_flight: dict[asyncio.Task[None], tuple[Lease, float]] = {}
         """Leases in flight, each with its start."""
         first = options.concurrency_of(telemetry.counters.totals.concurrency)
-        self.brakes = brakes = Brakes(first, self._turns, frontier.shrink)
+        self.brakes = brakes = Brakes(first, self._in_flight, frontier.shrink)
         self._wake = brakes.changed
         self._commit_now = brakes.commit_now
         self.visits = 0
@@ -101,7 +101,7 @@ class CrawlLoop:
     @property
     def in_flight(self) -> int:
         """Leases in flight."""
-        return len(self._turns)
+        return len(self._in_flight)
 
     def stop(self, *, now: bool = False) -> None:
         """Start no more visits and end; wait for those in flight, or with `now` abandon them."""
@@ -122,7 +122,9 @@ class CrawlLoop:
         keep hosts waiting whose addresses are known. Nor do pages that wait to be read, up to that number: those of
         other hosts may be read at once.
         """
-        return len(self._turns) - self._pipeline.lookups - min(self._pipeline.documents.parked, self.brakes.unread_max)
+        return (
+            len(self._in_flight) - self._pipeline.lookups - min(self._pipeline.documents.parked, self.brakes.unread_max)
+        )
 
     @property
     def adapts(self) -> bool:
@@ -142,7 +144,7 @@ class CrawlLoop:
 
     @property
     def _is_idle(self) -> bool:
-        return not self._turns and (self._wake_at == inf or self.out_of_patience)
+        return not self._in_flight and (self._wake_at == inf or self.out_of_patience)
 
     @property
     def _wake_at(self) -> float:
@@ -173,7 +175,7 @@ class CrawlLoop:
     @property
     def under_way(self) -> list[tuple[Lease, float]]:
         """Return the leases in flight with their starts, the oldest first."""
-        return list(self._turns.values())
+        return list(self._in_flight.values())
 
     @property
     def blocker(self) -> str:
@@ -298,7 +300,7 @@ class CrawlLoop:
 
     def _end_by_itself(self) -> End | Literal[""]:
         """Return how the crawl ends because nothing is left to do; empty if something is."""
-        if self._options.mode == "continuous" or self._turns or self.paused or self._more_to_come():
+        if self._options.mode == "continuous" or self._in_flight or self.paused or self._more_to_come():
             return ""
         if self._pipeline.discovery.links_held:
             return ""
@@ -323,7 +325,8 @@ class CrawlLoop:
         # A page that is rendered waits for prerequisite fetches, so it must not prevent them.
         browsers = self._pipeline.stages.rendering
         rendering = browsers.visits
-        only = self._frontier.control.prerequisites_only = rendering > 0 and bool(browsers.is_full or self._pages_full)
+        prerequisites_only = rendering > 0 and bool(browsers.is_full or self._pages_full)
+        self._frontier.control.prerequisites_only = prerequisites_only
         most += rendering
         self._pipeline.concurrency = most
         self._pipeline.locate_more(now)
@@ -331,7 +334,7 @@ class CrawlLoop:
             return 0
         epoch_max = EPOCH_SPAN_MAX * self._options.commit_pages
         while started < LEASES_A_PASS_MAX and self.requests < most and self._counters.in_epoch < epoch_max:
-            if not only and self._pages_full:
+            if not prerequisites_only and self._pages_full:
                 break
             at = self._clock.now()
             # A suspended process may have lost its lease in the middle of a pass.
@@ -345,13 +348,13 @@ class CrawlLoop:
             work = self._pipeline.lease(lease, now)
             if work is not None:
                 task = group.create_task(work)
-                self._turns[task] = lease, now
+                self._in_flight[task] = lease, now
                 self.visits += lease.is_visit
-                task.add_done_callback(self._on_turn_done)
+                task.add_done_callback(self._on_task_done)
         return started
 
-    def _on_turn_done(self, task: asyncio.Task[None]) -> None:
-        lease, _ = self._turns.pop(task)
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
+        lease, _ = self._in_flight.pop(task)
         self._counters.last_at = self._clock.now()
         self.visits -= lease.is_visit
         if self._counters.in_epoch >= self._options.commit_pages or self._counters.delivery.filling:
@@ -389,10 +392,11 @@ class CrawlLoop:
         self._wake.clear()
         wait_s = min(max(self._wake_at - self._clock.now(), 0.0), IDLE_S_MAX)
         rendering = self._pipeline.stages.rendering.visits
-        is_blocked = self._requests_blocked(self._clock.now()) if rendering else self.blocker
-        is_full = self.paused or self.brakes.held or self.requests >= self.brakes.concurrency + rendering or is_blocked
-        has_spare = wait_s > 0.0 and not is_full and not self._pipeline.documents.parked
-        if is_full:
+        is_blocked = bool(self._requests_blocked(self._clock.now()) if rendering else self.blocker)
+        is_full = self.requests >= self.brakes.concurrency + rendering
+        may_start = not (is_full or is_blocked or self.paused or self.brakes.held)
+        has_spare = may_start and wait_s > 0.0 and not self._pipeline.documents.parked
+        if not may_start:
             wait_s = IDLE_S_MAX
         if has_spare:
             self._spare_at = inf
@@ -406,16 +410,16 @@ class CrawlLoop:
         """Wait for visits in flight, for a bounded time, unless the stop is immediate."""
         self.state = "stopping"
         deadline = self._leave_at = self._clock.now() + self._options.stop_s
-        while self._turns and not self.is_late():
+        while self._in_flight and not self.is_late():
             self._wake.clear()
             await wait_at_most(min(DRAIN_POLL_S, max(0.0, deadline - self._clock.now())), self._wake.wait())
-        for task in self._turns:
+        for task in self._in_flight:
             task.cancel()
 
     async def _commit_often(self) -> None:
         while not self._over:
             # Each commit takes disk space, so a held crawl without changes commits rarely.
-            is_idle = self.brakes.held and not (self._turns or self._counters.in_epoch)
+            is_idle = self.brakes.held and not (self._in_flight or self._counters.in_epoch)
             pause_s = max(HELD_COMMIT_S, self._options.commit_s) if is_idle else self._options.commit_s
             await wait_at_most(pause_s, self._commit_now.wait())
             self._commit_now.clear()

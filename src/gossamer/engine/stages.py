@@ -110,7 +110,7 @@ class BatchEnding:
         self._frontier = frontier
         self._level_of = levels_by(prioritizer, urls, frontier)
 
-    def look(self, lease: VisitLease, visited: Visited) -> Callable[[Archived, float], None]:
+    def prepare(self, lease: VisitLease, visited: Visited) -> Callable[[Archived, float], None]:
         def finish(_: Archived, now: float) -> None:
             self._frontier.finish(lease, visited.row.outcome, now)
 
@@ -137,10 +137,11 @@ class Recorder:
     def visit(self, lease: VisitLease) -> Visit:
         """Return the visit with the shortest path that is known now, since it may have waited long."""
         visit = lease.visit
-        way = self._stages.url_seen.way(visit.url)
-        if way is None or way == (visit.depth, visit.hops):
+        path = self._stages.url_seen.way(visit.url)
+        if path is None or path == (visit.depth, visit.hops):
             return visit
-        return msgspec.structs.replace(visit, depth=min(way[0], visit.depth), hops=min(way[1], visit.hops))
+        depth, hops = path
+        return msgspec.structs.replace(visit, depth=min(depth, visit.depth), hops=min(hops, visit.hops))
 
     @staticmethod
     def reply_row(visit: Visit, reply: Reply, outcome: str) -> PageRow:
@@ -161,12 +162,12 @@ class Recorder:
         self, visit: Visit, reply: Reply, row: PageRow, links: list[Found] | None = None, keys: list[str] | None = None
     ) -> Visited:
         """Compute the digest, and find the original of an equal payload. Empty bodies are never copies."""
-        digest = (
-            getattr(hashlib, self._stages.digest_algorithm)(reply.body, usedforsecurity=False).digest()
-            if reply.file is None
-            else reply.file.digest
-        )
-        row.digest = digest_text(self._stages.digest_algorithm, digest)
+        algorithm = self._stages.digest_algorithm
+        if reply.file is not None:
+            digest = reply.file.digest
+        else:
+            digest = getattr(hashlib, algorithm)(reply.body, usedforsecurity=False).digest()
+        row.digest = digest_text(algorithm, digest)
         original = None
         if reply.body_bytes and not reply.truncated:
             original = self._stages.content_seen.find(digest, visit.url)
@@ -187,13 +188,13 @@ class Recorder:
         row = visited.row
         visit = lease.visit
         is_final = again is None
-        finish = stages.ending.look(lease, visited) if again is None else self._retry(lease, again)
+        finish = stages.ending.prepare(lease, visited) if again is None else partial(self._retry, lease, again)
         archived = stages.archive.add(visited) or Archived()
         if self._logs.logs_visits:
             self._logs.debug("visited", url=row.url, outcome=row.outcome, status=row.status, fetch_s=row.fetch_s)
         reply = visited.reply
-        is_new = visited.revisit_of is None and row.outcome != "challenged"
-        if reply is not None and reply.body_bytes and not reply.truncated and is_new:
+        may_be_original = visited.revisit_of is None and row.outcome != "challenged"
+        if may_be_original and reply is not None and reply.body_bytes and not reply.truncated:
             original = Original(row.url, reply.started_at, archived.record_id)
             stages.content_seen.remember(visited.digest, visit.url, original)
         stages.history.put(visit.url, page_record(row, final=is_final, outlinks=outlinks))
@@ -205,9 +206,8 @@ class Recorder:
         for concluded in stages.middlewares.concluded:
             concluded(visited, now)
 
-    def _retry(self, lease: VisitLease, again: RevisitPlan) -> Callable[[Archived, float], None]:
-        """Return what queues the URL again once the attempt is archived."""
-        return lambda _, now: self._stages.ending.retry(lease, again, now)
+    def _retry(self, lease: VisitLease, again: RevisitPlan, _: Archived, now: float) -> None:
+        self._stages.ending.retry(lease, again, now)
 
     def seed(self, visit: Visit) -> int:
         """Return the kind of seed that a visit's URL is, also if it was queued as an ordinary link, or `NOT_SEED`."""

@@ -187,7 +187,7 @@ class Watchdogs:
         self._clock = telemetry.clock
         self._pulse = Pulse(resources.stalled, self._clock, options.stall_s)
         self._counters = telemetry.counters
-        self._tell = telemetry.counters.note
+        self._note = telemetry.counters.note
         self._logs = telemetry.logs
         self._lags: deque[float] = deque(maxlen=LAGS_KEPT)
         self.on_beat: Callable[[float], object] = float
@@ -217,25 +217,25 @@ class Watchdogs:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._beat())
             while True:
-                self.look()
+                self.check()
                 await asyncio.sleep(self._options.look_s)
 
     def close(self) -> None:
         """Stop watching, within half a second."""
         self._pulse.close()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Check everything once."""
         now = self._clock.now()
-        self._look_at_loop(now)
-        self._look_at_commit(now)
-        self._look_at_disks(now)
-        self._look_at_proxy(now)
-        self._look_at_answers(now)
-        self._look_at_files(now)
-        self._look_at_clock(now)
-        self._look_at_memory(now)
-        self._look_at_logs(now)
+        self._check_loop(now)
+        self._check_commit(now)
+        self._check_disks(now)
+        self._check_proxy(now)
+        self._check_answers(now)
+        self._check_files(now)
+        self._check_clock(now)
+        self._check_memory(now)
+        self._check_logs(now)
 
     def limit_requests(self, most: int, concurrency: int) -> None:
         """Limit concurrent requests to what the system's limit of open files permits, at least one."""
@@ -244,7 +244,7 @@ class Watchdogs:
             return
         fitting = fitting_requests(most)
         self._brakes.throttle("open_files_allowed", fitting)
-        self._tell(
+        self._note(
             f"the system allows {most:,} open files: {fitting} requests at once instead of {concurrency}; "
             f"ulimit -n {needed} allows them all"
         )
@@ -278,12 +278,12 @@ class Watchdogs:
             self._logs.critical("loop_stalled", lag_s=lag_s, stack=stack)
         self._raise("loop", now, f"the event loop stalled for {lag_s:.1f} s; {where}")
 
-    def _look_at_loop(self, now: float) -> None:
+    def _check_loop(self, now: float) -> None:
         self.gauges.loop_lag_s_max = max((0.0, *self._lags))
         if now - self._stalled_at > STALL_SHOWN_S:
             self._clear("loop")
 
-    def _look_at_commit(self, now: float) -> None:
+    def _check_commit(self, now: float) -> None:
         committer = self._committer
         lasts_s = now - committer.began_at
         if committer.stage and lasts_s >= self._options.commit_s_max:
@@ -294,7 +294,7 @@ class Watchdogs:
         else:
             self._clear("commit")
 
-    def _look_at_disks(self, now: float) -> None:
+    def _check_disks(self, now: float) -> None:
         found: dict[int, tuple[str, Disk]] = {}
         for path in self._resources.paths:
             try:
@@ -310,7 +310,7 @@ class Watchdogs:
             {"path": path, "free_bytes": disk.free_bytes, "total_bytes": disk.total_bytes}
             for path, disk in found.values()
         ]
-        self._look_ahead(now, {path: disk.free_bytes for path, disk in found.values()})
+        self._check_disk_trend(now, {path: disk.free_bytes for path, disk in found.values()})
         full = [(path, disk) for path, disk in found.values() if disk.free_bytes < enough]
         if not full:
             self._brakes.release("disk")
@@ -325,7 +325,7 @@ class Watchdogs:
         self._brakes.hold("disk", says)
         self._raise("disk", now, f"paused for want of {says}")
 
-    def _look_ahead(self, now: float, free: dict[str, int]) -> None:
+    def _check_disk_trend(self, now: float, free: dict[str, int]) -> None:
         """Name the disk that is full first, while there is time to free it."""
         began, before = self._disk_mark
         if now - began < DISK_TREND_S:
@@ -344,7 +344,7 @@ class Watchdogs:
         )
         self._raise("disk_soon", now, says)
 
-    def _look_at_proxy(self, now: float) -> None:
+    def _check_proxy(self, now: float) -> None:
         counters = self._counters
         is_recent = now - counters.proxy_failed_at < PROXY_AGAIN_S
         is_last = counters.proxy_failed_at > counters.answered_at
@@ -360,7 +360,7 @@ class Watchdogs:
             self._brakes.release("proxy")
         self._raise("proxy", now, f"waiting for {says}")
 
-    def _look_at_answers(self, now: float) -> None:
+    def _check_answers(self, now: float) -> None:
         counters = self._counters
         if counters.unanswered < UNANSWERED_MIN or now - counters.unanswered_since < UNANSWERED_S:
             self._clear("answers")
@@ -370,7 +370,7 @@ class Watchdogs:
             "the proxy if there is one (fetch.proxy)",
         )  # fmt: skip
 
-    def _look_at_files(self, now: float) -> None:
+    def _check_files(self, now: float) -> None:
         gauges = self.gauges
         machine = self._machine
         gauges.open_files = machine.open_files()
@@ -387,7 +387,7 @@ class Watchdogs:
             self._brakes.unthrottle("open_files")
             self._clear("open_files")
 
-    def _look_at_memory(self, now: float) -> None:
+    def _check_memory(self, now: float) -> None:
         gauges = self.gauges
         gauges.memory_bytes = max(0, self._machine.memory_bytes() - self._others_bytes)
         cost = self._counters.totals.cost
@@ -408,13 +408,13 @@ class Watchdogs:
         self._brakes.commit_now.set()
         self._machine.give_memory_back()
 
-    def _look_at_logs(self, now: float) -> None:
+    def _check_logs(self, now: float) -> None:
         if self._logs.error:
             self._raise("logs", now, f"lines of the log are lost: {self._logs.error}")
         else:
             self._clear("logs")
 
-    def _look_at_clock(self, now: float) -> None:
+    def _check_clock(self, now: float) -> None:
         gauges = self.gauges
         offset_s = self._machine.wall_offset_s()
         if abs(offset_s - self._offset_s) > self._options.clock_jump_s_min:
@@ -439,7 +439,7 @@ class Watchdogs:
             return
         self._alarms[name] = Alarm(name, since, says)
         self._logs.info("alarm", alarm=name, says=says)
-        self._tell(says)
+        self._note(says)
 
     def _clear(self, name: str) -> None:
         if name not in self._alarms:
@@ -447,4 +447,4 @@ class Watchdogs:
         gone = self._alarms.pop(name)
         if name != "loop":
             self._logs.info("alarm_over", alarm=name, since=gone.since)
-            self._tell(f"over: {gone.says.partition(':')[0].partition(';')[0]}")
+            self._note(f"over: {gone.says.partition(':')[0].partition(';')[0]}")

@@ -83,7 +83,7 @@ class IsolatedModules:
         """Note that a page that entered is done, or needs no process."""
         self._places.release()
 
-    async def look(self, page: Page, findings: Findings) -> Processed:
+    async def process(self, page: Page, findings: Findings) -> Processed:
         """Add the modules' findings to `findings`; return them with the errors and the modules that ran."""
         chosen = self._chosen(page.media_type, page.link_type)
         found = Findings(

@@ -350,7 +350,9 @@ class PageRendering(BrowserRendering):
     def wants(self, reply: Reply, examined: Examined) -> bool:
         """Return whether a page may be rendered: a complete web page that was fetched by an ordinary request."""
         content = examined.content
-        is_whole = content.file is None and not (content.truncated or content.error or reply.truncated or examined.left)
+        is_whole = content.file is None and not (
+            content.truncated or content.error or reply.truncated or examined.skipped
+        )
         is_ordinary = reply.url.startswith(("http://", "https://")) and REQUEST_MARK not in reply.url
         return is_whole and is_ordinary and bool(content.body) and reply.media_type in HTML
 
@@ -460,7 +462,7 @@ class PageRendering(BrowserRendering):
             self._end(url)
             self._count_cpu()
         html = dom.html.encode()
-        seen = self._examiner.look_again(reply, Content(BOM + html), url.fingerprint, dom.url)
+        seen = self._examiner.process_again(reply, Content(BOM + html), url.fingerprint, dom.url)
         seen.findings.links += [Found(target, SCRIPT) for target in dom.leads_to]
         gained = len(_new_links(examined.findings, seen.findings))
         add_sent(seen.findings, examined.findings)

@@ -103,7 +103,7 @@ class Revisiting(VisitMiddleware):
         visited.row.change = self.revisits.change(sight)
         return sight
 
-    def look(self, lease: VisitLease, visited: Visited) -> Callable[[Archived, float], None]:
+    def prepare(self, lease: VisitLease, visited: Visited) -> Callable[[Archived, float], None]:
         """Write what has changed into the row of a visit; return what ends the visit once the row is archived."""
         sight = self.compare(lease.visit, visited)
         return lambda archived, now: self._conclude(lease, visited, sight, archived, now)

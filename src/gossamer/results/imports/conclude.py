@@ -61,7 +61,7 @@ class CapturesEnd:
         self._revisiting = revisiting
         self._history = history
 
-    def look(self, lease: VisitLease, visited: Visited) -> Callable[[Archived, float], None]:
+    def prepare(self, lease: VisitLease, visited: Visited) -> Callable[[Archived, float], None]:
         revisiting = self._revisiting
         if revisiting is None:
             return lambda _archived, _now: None
@@ -323,7 +323,7 @@ class Captures:
         elif examined is None or (kind == SEED and not examined.died):  # Another process takes none for a seed.
             examined = stages.examiner.examine(reply, fingerprint, kind)
         if stages.isolated.wants(reply.media_type, kind) and not examined.died:
-            seen = await stages.isolated.look(page_of(reply, examined.content, kind), examined.findings)
+            seen = await stages.isolated.process(page_of(reply, examined.content, kind), examined.findings)
             examined.errors += seen.errors
             examined.ran += seen.ran
         return examined
@@ -333,7 +333,7 @@ class Captures:
         # Other archives need none of it.
         from gossamer.features.render.rendering import BOM, add_sent  # noqa: PLC0415
 
-        seen = self._stages.examiner.look_again(reply, Content(BOM + rendered.html), url.fingerprint, url.text)
+        seen = self._stages.examiner.process_again(reply, Content(BOM + rendered.html), url.fingerprint, url.text)
         add_sent(seen.findings, examined.findings)
         return replace(seen, sent=examined.content, rendering=RENDERED, rendered=rendered)
 
