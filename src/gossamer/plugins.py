@@ -28,7 +28,6 @@ ALIKE: Mapping[type, type] = {float: Real, Sequence: Iterable, tuple: Iterable}
 FILES_MAX = 64
 """Files of components whose modules are remembered."""
 
-
 loading: ContextVar[Callable[[str], object]] = ContextVar("loading", default=len)
 """Called with the key and the name of a component before its code runs for the first time, and with an empty text after
 it: a supervisor names what ended the process.

@@ -21,9 +21,7 @@ from gossamer.model.product import __version__
 from gossamer.model.status import Status, read_status
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-ALARMS = (
-    "disk", "disk_soon", "proxy", "answers", "memory", "open_files", "commit", "loop", "files", "logs", "clock",
-)  # fmt: skip
+ALARMS = ("disk", "disk_soon", "proxy", "answers", "memory", "open_files", "commit", "loop", "files", "logs", "clock")
 STATES = ("starting", "running", "paused", "stopping", "finished", "stopped", "failed")
 STAGES = ("fetch", "parse", "store", "render")
 PREFIX = "gossamer_"

@@ -63,7 +63,7 @@ class ShardActor:
         """Answer a round's question. After a restart by Ray, the first question starts the shard."""
         seen = await self._ensure_process().look(
             self._shard, self._node, decoded(question, type=Look), self._plan.answer_s_max
-        )  # fmt: skip
+        )
         for name, figure in figures_of(seen.status).items():
             self._gauges[name].set(figure, self._labels)
         return encoded(seen)

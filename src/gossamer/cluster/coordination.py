@@ -264,9 +264,7 @@ class Coordination:
             quota, serial = self._quota.get(shard, (share.quota, share.serial))
         kept = self.kept
         end = kept.end or ("stopped" if shard in self.leaving else "")
-        orders = Orders(
-            quota=quota, quota_serial=serial, scope_final=self._is_scope_final, paused=kept.paused, end=end
-        )  # fmt: skip
+        orders = Orders(quota=quota, quota_serial=serial, scope_final=self._is_scope_final, paused=kept.paused, end=end)
         if self.balance is not None:
             orders = msgspec.structs.replace(orders, survey=self.balance.survey(shard))
         if self.placement is not None:

@@ -59,7 +59,7 @@ class Coordinator(ABC):
         partitions = PartitionMap.decode(plan.partitions, self._file)
         self.coordination = Coordination(
             partitions, plan.limits, plan.tenure_s, self._clock.now(), kept, self._save, self._granted_at()
-        )  # fmt: skip
+        )
         self.coordination.balance = Balance() if plan.balances else None
         self.coordination.placement = Placement() if plan.balances else None
         self.coordination.spreading = Spreading() if plan.moves else None

@@ -144,9 +144,7 @@ class Moves:
         kept = self.kept
         kept.under_way.remove(move)
         kept.serial += 1
-        left = [
-            (serial, rest) for serial, place in kept.places for rest in without([place], move.first, move.end)
-        ]  # fmt: skip
+        left = [(serial, rest) for serial, place in kept.places for rest in without([place], move.first, move.end)]
         place = MovedRun(move.version, move.first, move.end, move.to)
         kept.places = [*left, (kept.serial, place)]
         self._set(place)

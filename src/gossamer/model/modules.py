@@ -82,7 +82,6 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 RESERVED = frozenset(("pages", "links", "epochs", "warc", "state", "logs", "search", "checkpoints", "index", "items"))
 """Names that a module may not use: they have another meaning in a crawl's directory."""
 
-
 One = TypeVar("One")
 
 

@@ -26,7 +26,6 @@ key. No page can link to such an address: links lose their fragments.
 STARTS_MAX: Final = 16_384
 """Starts of addresses (`https://host:port`) that are cached in each of two generations: about 10 MB in all."""
 
-
 KEYS_MAX: Final = 16_384
 """Keys by rules other than the default ones that are cached in each of two generations: about 12 MB in all."""
 

@@ -9,7 +9,6 @@ ResourceType = Literal["document", "script", "stylesheet", "image", "media", "fo
 PageRecordName = Literal["view", "thumbnail", "pageinfo"]
 BehaviorName = Literal["details", "more", "scroll", "routes", "links"]
 
-
 PROGRAMS: Final = ("chromium-headless-shell", "chrome-headless-shell", "chromium")
 """Browsers in the order of the search: a headless shell makes a tab in an eighth of the processor time."""
 

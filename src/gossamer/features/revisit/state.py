@@ -146,9 +146,7 @@ class AgePromise(msgspec.Struct, array_like=True):
     deadlines: Calendar = msgspec.field(default_factory=lambda: Calendar(60.0))
 
 
-_SUMS = (
-    "pages", "there", "retired", "capped_hosts", "capped_per_s", "promised_per_s", "importance", "fresh",
-)  # fmt: skip
+_SUMS = ("pages", "there", "retired", "capped_hosts", "capped_per_s", "promised_per_s", "importance", "fresh")
 """Of a `RevisitState`: what is added up over pages and hosts."""
 
 

@@ -55,9 +55,7 @@ class Events:
 class SimulatedCounters:
     """Counts since the start, of what was simulated; nothing is scaled here."""
 
-    __slots__ = (
-        "_full", "_since", "_used", "discovered", "full_s", "hosts_active", "pages", "requests", "used_s",
-    )  # fmt: skip
+    __slots__ = ("_full", "_since", "_used", "discovered", "full_s", "hosts_active", "pages", "requests", "used_s")
 
     def __init__(self) -> None:
         self.pages = 0

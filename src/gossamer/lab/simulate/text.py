@@ -16,9 +16,7 @@ SHOWN_KEYS = (
     "politeness.preset", "politeness.delay_s_min", "politeness.delay_factor", "politeness.address_delay_s",
     "frontier.active_hosts_max", "frontier.active_hosts_bytes_max", "seen.backend",
 )  # fmt: skip
-SYNTHETIC_KEYS = (
-    "simweb.hosts", "simweb.pages", "simweb.zipf_exponent", "simweb.crawl_delay_s", "simweb.shares",
-)  # fmt: skip
+SYNTHETIC_KEYS = ("simweb.hosts", "simweb.pages", "simweb.zipf_exponent", "simweb.crawl_delay_s", "simweb.shares")
 
 
 def as_text(result: Simulated, options: SimulateOptions, given: frozenset[str] = frozenset()) -> str:

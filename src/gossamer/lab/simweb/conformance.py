@@ -165,9 +165,7 @@ def _shows(host: WebHost, behaviour: Behavior) -> bool:
         case "robots":
             return host.robots == behaviour.name
         case "host":
-            return {
-                "slow": host.slow, "compressed": host.compressed, "mirror": host.mirror_of >= 0
-            }[behaviour.name]  # fmt: skip
+            return {"slow": host.slow, "compressed": host.compressed, "mirror": host.mirror_of >= 0}[behaviour.name]
         case _:
             return behaviour.name in host.behaviors and host.mirror_of < 0
 

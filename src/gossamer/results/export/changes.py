@@ -203,6 +203,4 @@ def _change(row: tuple[Any, ...]) -> PageChange:
     at = iso_time(row[0] / 1e6, "microseconds")
     texts = [value or "" for value in (row[1], row[2], row[3], row[5], row[6], row[8], row[11])]
     kind, url, outcome, title, digest, warc_file, warc_type = texts
-    return PageChange(
-        at, kind, url, outcome, row[4], title, digest, row[7] or 0, warc_file, row[9], row[10], warc_type,
-    )  # fmt: skip
+    return PageChange(at, kind, url, outcome, row[4], title, digest, row[7] or 0, warc_file, row[9], row[10], warc_type)

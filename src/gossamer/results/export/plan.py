@@ -28,13 +28,10 @@ COLUMNS = (
     "url", "key", "host", "site", "title", "fetched_at", "status", "media_type", "charset", "depth", "referrer",
     "link_type", "digest", "duplicate_of", "body_bytes",
 )  # fmt: skip
-MORE = (
-    "language", "usage_search", "usage_ai_train", "usage_ai_input", "usage_archive", "usage_reason", "rendered",
-)  # fmt: skip
+MORE = ("language", "usage_search", "usage_ai_train", "usage_ai_input", "usage_archive", "usage_reason", "rendered")
 """Columns that some crawls lack."""
 ORIGINAL = "warc_original"
 """Column of a part of a crawl's pages: where the payload of a revisit is, which another page may have."""
-
 
 _FOUND_COLUMNS = ("main_text", "markdown", "text_method", *FRONT)
 _FOUND = ", ".join(f"{name} := latest.{name}" for name in _FOUND_COLUMNS)

@@ -27,7 +27,6 @@ POSITION = "\0position"
 _LOCK = ".tantivy-meta.lock"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-
 LAYOUT = 2
 """Number of the layout of new indexes."""
 _LAYOUTS = {

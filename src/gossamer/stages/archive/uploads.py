@@ -171,9 +171,7 @@ class Uploads:
         return pause_s * self._dice.uniform(1 - JITTER, 1 + JITTER)
 
 
-def uploads_of(
-    options: ArchiveOptions, journals: Journals, dice: Dice, say: Callable[[str], None]
-) -> Uploads | None:  # fmt: skip
+def uploads_of(options: ArchiveOptions, journals: Journals, dice: Dice, say: Callable[[str], None]) -> Uploads | None:
     """Return the uploads to the store that the options name, if they name one: only then obstore is imported. Raises
     ConfigError: obstore is missing, or the options are no good.
     """

@@ -157,17 +157,7 @@ class AddressPlace:
     """One IP address."""
 
     __slots__ = (
-        "address",
-        "delay_until",
-        "fingerprint",
-        "hosts",
-        "lines",
-        "most",
-        "name",
-        "out",
-        "shut",
-        "stamp",
-        "users",
+        "address", "delay_until", "fingerprint", "hosts", "lines", "most", "name", "out", "shut", "stamp", "users",
     )  # fmt: skip
 
     def __init__(self, name: str, address: str, fingerprint: int, delay_until: float, most: int) -> None:

@@ -340,9 +340,8 @@ def settle(
             one.first_failed_at = one.first_failed_at or ended
             failed_s = ended - one.first_failed_at - absent_s(absences, one.first_failed_at, ended)
             _note_failure(
-                one, contact, ended, failed_s, options,
-                answered=answered, no_answers=no_answers, is_robots=is_robots,
-            )  # fmt: skip
+                one, contact, ended, failed_s, options, answered=answered, no_answers=no_answers, is_robots=is_robots
+            )
         host.probe_from = max(host.probe_from, ended + contact.fetch_s * (1.0 / PROBE_SHARE - 1.0))
     record.delay_until = max(record.delay_until, ended + delay_s)
 

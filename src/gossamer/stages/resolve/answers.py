@@ -39,9 +39,7 @@ def reply_of(host: str, records: DnsRecords, asked_at: float, answered_at: float
     """Return an answer of name servers in its archived form: text/dns (RFC 4027) after the date, as in Heritrix."""
     date = f"{datetime.fromtimestamp(asked_at, UTC):%Y%m%d%H%M%S}"
     body = "".join(f"{line}\n" for line in (date, *records.lines)).encode("utf-8", "replace")
-    return Reply(
-        f"dns:{host}", 1, (), body, "", asked_at, answered_at - asked_at, len(body), media_type="text/dns"
-    )  # fmt: skip
+    return Reply(f"dns:{host}", 1, (), body, "", asked_at, answered_at - asked_at, len(body), media_type="text/dns")
 
 
 def fail(error: str, *, retry: bool) -> Failure:

@@ -19,12 +19,10 @@ _REASONS: Final[dict[str, tuple[str, ...]]] = {
     "shared by a carrier (RFC 6598)": ("100.64.0.0/10",),
     "link-local": ("169.254.0.0/16", "fe80::/10"),
     "multicast": ("224.0.0.0/4", "255.255.255.255/32", "ff00::/8"),
-    "reserved for documentation": (
-        "192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "3fff::/20",
-    ),
+    "reserved for documentation": ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "3fff::/20"),
     "reserved for benchmarks": ("198.18.0.0/15",),
     "reserved": ("192.0.0.0/24", "192.88.99.0/24", "240.0.0.0/4", "2001::/23"),
-}  # fmt: skip
+}
 """Networks by reason; the first that contains an address decides."""
 _V4: Final = tuple((IPv4Network(one), reason) for reason, some in _REASONS.items() for one in some if "." in one)
 _V6: Final = tuple((IPv6Network(one), reason) for reason, some in _REASONS.items() for one in some if ":" in one)

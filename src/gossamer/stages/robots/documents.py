@@ -61,7 +61,6 @@ class DocumentRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(DocumentRecord).decode
 
-
 RECORDS = b"usage:"
 """Prefix of the keys of records, after the partition; the document's address follows."""
 

@@ -18,7 +18,6 @@ RECORD_BYTES = 300
 WITHOUT = ("gopher://", "file://")
 """Prefixes of addresses without robots.txt: RFC 9309, section 2.3, names only HTTP and FTP."""
 
-
 RECORDS = b"robots:"
 """Prefix of the keys of records, after the partition; the origin follows."""
 

@@ -40,9 +40,7 @@ _COMMON = {
     b"Content-Usage": "usage", b"Content-Signal": "signal",
 }  # fmt: skip
 """The usual spellings, looked up rather than searched for."""
-_STATED = {
-    "usage": CONTENT_USAGE, "signal": "Content-Signal", "license": "License", "policy": "LLM-Policy",
-}  # fmt: skip
+_STATED = {"usage": CONTENT_USAGE, "signal": "Content-Signal", "license": "License", "policy": "LLM-Policy"}
 """Kinds of lines that state something about the use of pages, and their names."""
 _RULES = frozenset(("allow", "disallow"))
 STATEMENTS_MAX = 500

@@ -21,7 +21,6 @@ FOLLOWED = (
 )  # fmt: skip
 """Types of link that are always followed; others are recorded, and followed if `follow` names them."""
 
-
 USELESS: Final[Mapping[str, str]] = MappingProxyType(
     {
         # Listings in another order: Apache's 2 and 1.3, nginx's fancyindex; Caddy's by what no shop sorts by.

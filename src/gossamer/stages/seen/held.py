@@ -241,9 +241,7 @@ def without(value: bytes, has: Callable[[str], bool]) -> bytes:
     kept = [place for place, text in enumerate(text for run in runs for text in run.urls) if not has(text)]
     if len(kept) == len(part.groups):
         return value
-    pages = [
-        [msgspec.structs.replace(run, urls=[text])] for run in runs for text in run.urls if not has(text)
-    ]  # fmt: skip
+    pages = [[msgspec.structs.replace(run, urls=[text])] for run in runs for text in run.urls if not has(text)]
     fingerprints = array_of("Q", part.fingerprints)
     ways = array_of("I", part.ways)
     left = HeldPart(

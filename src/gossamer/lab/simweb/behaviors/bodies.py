@@ -139,7 +139,7 @@ def types(place: PagePlace) -> dict[str, Made]:
         "notes.txt": ("text/plain; charset=utf-8", f"{text}\n{bait}\n".encode()),
         "data.json": ("application/json", f'{{"html": "{bait.replace(chr(34), chr(39))}"}}\n'.encode()),
         "blob": ("application/octet-stream", bytes(range(256)) * 16),
-    }  # fmt: skip
+    }
     found = {name: file_of(*file, also=NOT_HTML) for name, file in files.items()}
     xhtml = Sheet(place, "page.xhtml").anchor(place.path("from-xhtml.html"), optional=True)
     found["page.xhtml"] = xhtml.page_of_bytes(xhtml.html().encode(), "application/xhtml+xml", also=NOT_HTML)

@@ -256,10 +256,9 @@ def lookalikes(place: PagePlace) -> dict[str, Made]:
     next and previous. A crawl that cuts it off loses pages.
     """
     months = {
-        f"calendar/{FIRST_YEAR + month // 12}/{month % 12 + 1:02d}/":
-        f"{MONTHS[month % 12]} {FIRST_YEAR + month // 12}"
+        f"calendar/{FIRST_YEAR + month // 12}/{month % 12 + 1:02d}/": f"{MONTHS[month % 12]} {FIRST_YEAR + month // 12}"
         for month in range(12 * YEARS)
-    }  # fmt: skip
+    }
     posts = {f"blog/{2020 + n // 12 % 5}/{n % 12 + 1:02d}/p{n + 1}.html": f"Post {n + 1}" for n in range(POSTS)}
     entries = (f"calendar/{FIRST_YEAR}/01/", "shop?page=1", "blog/2020/01/p1.html")
     chained = _chain_pages(place, months, "calendar") | _chain_pages(place, posts)
