@@ -122,7 +122,7 @@ def running_status(shard: Shard, *, detail: bool = False, sandbox: SandboxState 
     status.links_held = links_held_by(ring.urls.url_seen)
     status.hosts_active = frontier.active_hosts
     if status.hosts_deferred is not UNSET:
-        status.budget_round = frontier.round
+        status.budget_round = frontier.ledger.round
     status.pages_s, status.bytes_s = counters.rates(now)
     status.epoch = epochs.number - 1
     status.rejected = {name: count for name, count in ring.scope.chain.counts.items() if count}

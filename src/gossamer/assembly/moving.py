@@ -24,7 +24,7 @@ from gossamer.features.revisit.moving import COUNTED, MEMORIES, CopiedSums
 from gossamer.model.links import Prerequisite
 from gossamer.model.visits import Failure
 from gossamer.stages.frontier.frontier import Frontier
-from gossamer.stages.frontier.moving import HOST, FrontierMoves
+from gossamer.stages.frontier.moving import FrontierMoves
 from gossamer.stages.frontier.record import decode_block, lengthen
 from gossamer.stages.seen.moved import Cursor, MovedUrls, UrlsOf
 from gossamer.state.epoch import Epochs
@@ -278,7 +278,7 @@ class PartitionMoves:
         copy.part += 1
 
     def _travelling(self, family: str, pairs: list[tuple[bytes, bytes]], now: float) -> list[tuple[bytes, bytes]]:
-        if family != HOST:
+        if family != "host":
             return pairs
         return [(key, self.frontier.record_to_move(data, now)) for key, data in pairs]
 
@@ -306,7 +306,7 @@ class PartitionMoves:
         self._loop.stir()
 
     def _names(self, first: int, end: int) -> list[str]:
-        return [key[2:-1].decode() for key, _ in self._epochs.scan(HOST, *partition_range(first, end))]
+        return [key[2:-1].decode() for key, _ in self._epochs.scan("host", *partition_range(first, end))]
 
     def _ranges(self, family: str, first: int, end: int) -> list[tuple[bytes, bytes]]:
         return moving_ranges(family, first, end, lists=self._listing is not None)

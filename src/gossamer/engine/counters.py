@@ -102,7 +102,6 @@ class Totals(msgspec.Struct):
     """Requests at once that `crawl.concurrency = "auto"` found useful; 0: it is not known."""
     unfollowed: int = 0
     """Pages that are recorded, but whose links were not all followed, because of an internal error."""
-
     cost: Cost = msgspec.field(default_factory=Cost)
     rejected: dict[str, str] = msgspec.field(default_factory=dict)
     """The first link that each filter rejected."""

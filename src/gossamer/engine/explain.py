@@ -19,6 +19,7 @@ from gossamer.url.url import Url
 
 EXCLUDED = "excluded_host"
 """Name of the filter for excluded hosts."""
+_NOT_READ = "it is requested for its rules, before a page of its host, and no such request has ended so far"
 
 
 class Lookups(NamedTuple):
@@ -72,7 +73,7 @@ class Explainer:
 
     def _state(self, url: Url, record: PageRecord, facts: HostFacts, path: tuple[int, int] | None) -> dict[str, object]:
         if record is UNVISITED and not self._was_offered(url):
-            return _HELD if self._holding.holds(url) else self._never_queued(url)
+            return self._never_queued(url)
         if record.final:
             return {"state": record.outcome, "reason": record.error or _reasons(record), "rule": record.outcome}
         if self._lookups.is_leased(url):
@@ -110,6 +111,8 @@ class Explainer:
         return {"state": FORGOTTEN, "reason": reason, "rule": FORGOTTEN} if reason else {}
 
     def _never_queued(self, url: Url) -> dict[str, object]:
+        if self._holding.holds(url):
+            return {"state": "held", "reason": "pages link to it; it is awaiting the duplicate check"}
         is_robots = url.text == robots_url(url)
         robots = self._lookups.robots(url) if is_robots else None
         if robots is not None:
@@ -132,11 +135,6 @@ class Explainer:
             return answer | {"state": "unknown", "reason": reason}
         reason = f"the filter `{rule}` rejects it: {self._chain.detail(stopped)}"
         return answer | {"state": "rejected", "reason": reason, "rule": rule}
-
-
-_HELD: dict[str, object] = {"state": "held", "reason": "pages link to it; it is awaiting the duplicate check"}
-
-_NOT_READ = "it is requested for its rules, before a page of its host, and no such request has ended so far"
 
 
 def _read_for_rules(robots: RobotsRecord) -> dict[str, object]:

@@ -50,11 +50,7 @@ class Outcomes:
     def __init__(self, stages: Stages, retries: Retries, logs: Logs, counters: CrawlCounters) -> None:
         self._stages = stages
         self._middlewares = stages.middlewares
-        self.recorder = recorder = Recorder(stages, logs, counters)
-        self._visit = recorder.visit
-        self._conclude = recorder.conclude
-        self._reply_row = recorder.reply_row
-        self._digest = recorder.digest
+        self.recorder = Recorder(stages, logs, counters)
         self._links = PageLinks(stages.namer, stages.chain, stages.hints)
         self._retries = retries
         self._logs = logs
@@ -83,10 +79,10 @@ class Outcomes:
         is_read = is_document(result)
         is_unwanted = is_read and self._is_unwanted(visit, result)
         if not is_read or (is_unwanted and result.status > MULTIPLE_CHOICES):
-            visit = self._visit(lease)
+            visit = self.recorder.visit(lease)
             row = self._error_row(visit, result)
             again = self._plan_retry(lease, row.error, now) if result.status in AGAIN else None
-            self._conclude(lease, self._digest(visit, result, row), now, again)
+            self.recorder.conclude(lease, self.recorder.digest(visit, result, row), now, again)
             return []
         if is_unwanted:
             self._conclude_unwanted(lease, result, now)
@@ -94,8 +90,8 @@ class Outcomes:
         return result
 
     def _end(self, lease: VisitLease, reply: Reply, conclusion: Conclusion, now: float) -> None:
-        visit = self._visit(lease)
-        row = self._reply_row(visit, reply, conclusion.outcome)
+        visit = self.recorder.visit(lease)
+        row = self.recorder.reply_row(visit, reply, conclusion.outcome)
         row.error = conclusion.error
         for name, value in conclusion.columns.items():
             setattr(row, name, value)
@@ -104,18 +100,18 @@ class Outcomes:
         if not conclusion.was_acted_on:
             self._middlewares.note_unsent(lease.url)
         if conclusion.revisit_of is None:
-            visited = self._digest(visit, reply, row)
+            visited = self.recorder.digest(visit, reply, row)
         else:  # A revisit record refers to the archived version (WARC 1.1, section 6.7.3).
             if conclusion.digest:
                 row.digest = digest_text(self._stages.digest_algorithm, conclusion.digest)
             visited = Visited(visit.url, row, reply, revisit_of=conclusion.revisit_of, digest=conclusion.digest)
-        self._conclude(lease, visited, now, conclusion.again)
+        self.recorder.conclude(lease, visited, now, conclusion.again)
         if conclusion.then is not None:
             conclusion.then(now)
 
     def failure(self, lease: VisitLease, failure: Failure, now: float) -> None:
         """Conclude a visit without a complete reply: plan another, or end the URL. Archive what came, unexamined."""
-        visit = self._visit(lease)
+        visit = self.recorder.visit(lease)
         came = failure.came
         if came is None or (is_document(came) and self._is_unwanted(visit, came)):
             row = attempt_row(visit, failure.outcome, failure.started_at or now)
@@ -124,11 +120,11 @@ class Outcomes:
             row.wire_bytes = failure.wire_bytes
             visited = Visited(visit.url, row)
         else:
-            row = self._reply_row(visit, came, failure.outcome)
-            visited = self._digest(visit, came, row)
+            row = self.recorder.reply_row(visit, came, failure.outcome)
+            visited = self.recorder.digest(visit, came, row)
         row.error = failure.error
         self._logs.info(failure.outcome, url=visit.url.text, error=failure.error, attempt=visit.attempt)
-        self._conclude(lease, visited, now, self._next_try(lease, failure, now))
+        self.recorder.conclude(lease, visited, now, self._next_try(lease, failure, now))
 
     def _next_try(self, lease: VisitLease, failure: Failure, now: float) -> RevisitPlan | None:
         visit = lease.visit
@@ -149,21 +145,21 @@ class Outcomes:
 
     def _digest_challenged(self, lease: VisitLease, reply: Reply, now: float) -> None:
         """Conclude a digest challenge: its answer is a separate request, which passes every gate."""
-        visit = self._visit(lease)
-        row = self._reply_row(visit, reply, "http_error")
+        visit = self.recorder.visit(lease)
+        row = self.recorder.reply_row(visit, reply, "http_error")
         row.error = f"HTTP {reply.status}: the challenge is answered by the next request"
         self._middlewares.note_unsent(lease.url)
         again = RevisitPlan(visit.url, now, visit.attempt + 1, lease.visit.hops, row.error)
-        self._conclude(lease, self._digest(visit, reply, row), now, again)
+        self.recorder.conclude(lease, self.recorder.digest(visit, reply, row), now, again)
 
     def _redirect(self, lease: VisitLease, reply: Reply, target: Url, now: float) -> list[Link]:
         """Conclude a redirect: its target is a link that passes the whole ring, unless it is the entry's next hop."""
-        visit = self._visit(lease)
+        visit = self.recorder.visit(lease)
         stages = self._stages
-        row = self._reply_row(visit, reply, "redirected")
+        row = self.recorder.reply_row(visit, reply, "redirected")
         row.redirect_to = target.text + redirect_fragment(reply.headers)
         stages.trapping.traps.count_redirect(visit.url)
-        visited = self._digest(visit, reply, row, [Found(target.text, "redirect")], [target.key])
+        visited = self.recorder.digest(visit, reply, row, [Found(target.text, "redirect")], [target.key])
         seed = self.recorder.seed(visit)
         if seed or (is_moved(visit.url, target) and stages.roots.contains(visit.url)):
             self.widen(visit.url, target, seed)
@@ -177,9 +173,9 @@ class Outcomes:
                 row.error = f"it redirects once more, to {target.text}: at most {stages.chain.hops_max} are followed"
                 if reply.header("set-cookie") is not None and b"\r\ncookie:" not in reply.request_head.lower():
                     row.error += "; it sets a cookie, which cookies.enabled = true would keep"
-            self._conclude(lease, visited, now, RevisitPlan(target, now, 1, hops + 1) if is_followed else None)
+            self.recorder.conclude(lease, visited, now, RevisitPlan(target, now, 1, hops + 1) if is_followed else None)
             return []
-        self._conclude(lease, visited, now)
+        self.recorder.conclude(lease, visited, now)
         if not self._middlewares.leads_on(lease.url, reply):
             return []
         keeps_type = visit.link_type in (EMBED, *ANNOUNCING)
@@ -221,7 +217,7 @@ class Outcomes:
         return note
 
     def _error_row(self, visit: Visit, reply: Reply) -> PageRow:
-        row = self._reply_row(visit, reply, REFUSALS.get(reply.status, "http_error"))
+        row = self.recorder.reply_row(visit, reply, REFUSALS.get(reply.status, "http_error"))
         row.error = f"HTTP {reply.status}"
         if reply.status in REDIRECTS:  # A redirect without a target.
             row.error += " without a Location that can be visited"
@@ -236,27 +232,27 @@ class Outcomes:
     def is_page(self, lease: VisitLease, reply: Reply, examined: Examined) -> bool:
         """Return whether a document is the page that was requested."""
         visit = lease.visit
-        row = self._reply_row(visit, reply, "fetched")
+        row = self.recorder.reply_row(visit, reply, "fetched")
         return self._middlewares.is_page(ExaminedPage(visit, reply, examined.content, examined.findings, row))
 
     def links_in_slices(self, lease: VisitLease, examined: Examined) -> Generator[None, None, FoundLinks]:
         """Return the links of a document that is not concluded yet. Yields where other work may run."""
-        return self._links.collect_in_slices(self._visit(lease), examined.findings)
+        return self._links.collect_in_slices(self.recorder.visit(lease), examined.findings)
 
     def document(
         self, lease: VisitLease, reply: Reply, examined: Examined, now: float, found: FoundLinks | None = None
     ) -> list[Link]:
         """End the visit of an examined document; return the links to follow. `found` has all its links, if known."""
-        visit = self._visit(lease)
+        visit = self.recorder.visit(lease)
         url = lease.url
         stages = self._stages
         is_error = reply.status > MULTIPLE_CHOICES
-        row = self._error_row(visit, reply) if is_error else self._reply_row(visit, reply, "fetched")
+        row = self._error_row(visit, reply) if is_error else self.recorder.reply_row(visit, reply, "fetched")
         if examined.died:
             row.outcome = "process_crashed"
             row.error = "a process died of it twice; archived unparsed"
             self._logs.info(row.outcome, url=url.text, error=row.error)
-            self._conclude(lease, self._digest(visit, reply, row), now)
+            self.recorder.conclude(lease, self.recorder.digest(visit, reply, row), now)
             return []
         if self._is_skipped_late(visit, reply, examined):
             examined = Examined(examined.content, Findings(), [], [], skipped=True)
@@ -271,7 +267,7 @@ class Outcomes:
                 return []
             return self._withhold(lease, reply, examined, row, conclusion, now)
         self._describe(examined, row)
-        visited = self._digest(visit, reply, row)
+        visited = self.recorder.digest(visit, reply, row)
         found = self._links.collect(visit, examined.findings, found)
         links = found.follow
         visited.links = found.mentions
@@ -289,7 +285,9 @@ class Outcomes:
         if stages.chain.judges_language:
             links = self._links.in_wanted_language(reply, examined, row, links)
         links = self._links.admit(visit, examined.findings, row, links, seed)
-        self._conclude(lease, visited, now, outlinks=self._links.outlinks(links) if stages.chain.depth_limited else ())
+        self.recorder.conclude(
+            lease, visited, now, outlinks=self._links.outlinks(links) if stages.chain.depth_limited else ()
+        )
         return links if follow else []
 
     def _is_skipped_late(self, visit: Visit, reply: Reply, examined: Examined) -> bool:
@@ -350,7 +348,7 @@ class Outcomes:
         self, lease: VisitLease, reply: Reply, examined: Examined, row: PageRow, conclusion: Conclusion, now: float
     ) -> list[Link]:
         """End the visit of a page of which only the headers are kept, and the links followed."""
-        visit = self._visit(lease)
+        visit = self.recorder.visit(lease)
         findings = examined.findings
         self._counters.count_modules(examined.ran, examined.errors, row.url, findings.matched)
         row.outcome = conclusion.outcome
@@ -361,7 +359,9 @@ class Outcomes:
         reply = msgspec.structs.replace(reply, body=b"", file=None, truncated="unspecified")
         links = self._links.collect(visit, findings).follow
         links = self._links.admit(visit, findings, row, links, self.recorder.seed(visit))
-        self._conclude(lease, self._digest(visit, reply, row), now, outlinks=self._links.outlinks(links))
+        self.recorder.conclude(
+            lease, self.recorder.digest(visit, reply, row), now, outlinks=self._links.outlinks(links)
+        )
         return links
 
     def _is_unwanted(self, visit: Visit, reply: Reply) -> bool:
@@ -372,14 +372,14 @@ class Outcomes:
 
     def _conclude_unwanted(self, lease: VisitLease, reply: Reply, now: float) -> None:
         """Conclude unwanted content: its headers are kept, but no part of its body."""
-        visit = self._visit(lease)
+        visit = self.recorder.visit(lease)
         reply = msgspec.structs.replace(reply, body=b"", file=None, truncated="unspecified")
-        row = self._reply_row(visit, reply, "unsupported")
+        row = self.recorder.reply_row(visit, reply, "unsupported")
         row.error = f"the filter `media_type` rejects {reply.media_type}"
         if visit.link_type == OUTLINK:
             row.error = "only its status was requested: it is outside the scope"
         self._logs.info(row.outcome, url=visit.url.text, error=row.error)
-        self._conclude(lease, self._digest(visit, reply, row), now)
+        self.recorder.conclude(lease, self.recorder.digest(visit, reply, row), now)
 
     def _describe(self, examined: Examined, row: PageRow) -> None:
         """Write a page's findings into its row; count and log errors."""

@@ -1,8 +1,4 @@
-"""Pipeline: one visit, from the frontier back to the frontier, on an event loop.
-
-    discover → admit → route → dedupe → enqueue → select → permit → fetch → digest → process → record → commit
-       ↑                                                                                  │
-       └────────────────────────────── links found in the page ──────────────────────────┘
+"""Pipeline: one visit, from the frontier back to the frontier, on an event loop: the ring of ARCHITECTURE.md.
 
 `lease` leads a visit from select to record, and `engine.discover` queues its links. The pipeline carries out decisions
 of `engine.ring`, up to a request's result, and of `engine.outcomes`, after it. `engine.commit` makes results durable.

@@ -118,7 +118,7 @@ def test_who_has_used_up_its_budget_waits_until_all_others_are_through_and_then_
     assert Counter(hosts[:70])["large.test"] == 10, "the others' sixty come first"
     assert set(hosts[70:]) == {"large.test"}
     assert [int(url.rpartition("/")[2]) for url in made if "large" in url] == list(range(35)), "and in order"
-    assert shard.frontier.round == 4
+    assert shard.frontier.ledger.round == 4
     shard.commit_all(T0 + 1e6)
     check_disk(shard.store, shard.frontier)
 
@@ -136,7 +136,7 @@ def test_pages_bytes_and_time_are_all_counted(opened: Open, budget: dict[str, An
     rounds = -(-8 // pages)
     assert Counter(hosts[:after_small])["large.test"] <= rounds * pages
     assert Counter(hosts) == {"large.test": 20, "small.test": 8}
-    assert shard.frontier.round == -(-20 // pages), "each round had its pages, and no more"
+    assert shard.frontier.ledger.round == -(-20 // pages), "each round had its pages, and no more"
 
 
 def test_the_hosts_of_a_site_share_its_budget(opened: Open) -> None:
@@ -177,7 +177,7 @@ def test_a_budget_is_never_passed_by_requests_at_once(opened: Open, of: str) -> 
         lease = frontier.select(now)
     assert lease is not None
     assert frontier.select(now) is None
-    assert frontier.round == 1
+    assert frontier.ledger.round == 1
 
 
 def test_robots_txt_is_bytes_and_time_but_no_page(opened: Open) -> None:
@@ -222,7 +222,7 @@ def test_what_one_host_of_a_site_left_of_its_budget_comes_to_another_within_seco
     assert wake_at <= T0 + 2.0
     made, _ = visits(frontier, T0 + 0.5)
     assert {lease.url.host, *hosts_of(made)} == {"x.a.test", "y.a.test"}
-    assert frontier.round == 1
+    assert frontier.ledger.round == 1
 
 
 def test_a_host_whose_last_url_takes_the_last_of_its_budget_waits_for_no_round(opened: Open) -> None:
@@ -295,7 +295,7 @@ def test_a_url_to_be_tried_again_waits_for_the_budget_as_well(opened: Open) -> N
             continue
         frontier.begin(lease, now)
         frontier.ended(lease, Contact(0.01, "answered"), now)
-        order.append((lease.url.host, frontier.round))
+        order.append((lease.url.host, frontier.ledger.round))
         visit = lease.visit
         assert visit is not None
         if lease.url.host == "a.test" and visit.attempt == 1:
@@ -336,13 +336,13 @@ def test_a_round_ends_by_the_clock_while_the_bench_is_full(opened: Open) -> None
             assert frontier.select(now) is None
     else:
         raise AssertionError("the bench is never full")
-    assert frontier.round == 1
+    assert frontier.ledger.round == 1
     wake_at = frontier.wake_at()
     assert wake_at == T0 + 30
     made, now = visits(frontier, wake_at, most=1)
     assert hosts_of(made) == ["a.test"]
     assert now < T0 + 31
-    assert frontier.round == 2
+    assert frontier.ledger.round == 2
 
 
 def test_when_the_clock_ends_a_round_those_who_are_ready_keep_nobody_waiting(opened: Open) -> None:
@@ -368,7 +368,7 @@ def test_who_has_not_come_when_the_next_round_begins_is_not_forgotten(opened: Op
         add(shard, f"h{number}.test", 3)
     made, now = visits(shard.frontier, T0)
     assert len(set(made)) == len(made) == 120
-    assert shard.frontier.round > 10
+    assert shard.frontier.ledger.round > 10
     shard.commit_all(now)
     check_disk(shard.store, shard.frontier)
 
@@ -435,7 +435,7 @@ def visits_with_rounds(frontier: Frontier, now: float, most: int) -> tuple[list[
     made = []
     for _ in range(most):
         urls, now = visits(frontier, now, most=1)
-        made += [(frontier.round, url) for url in urls]
+        made += [(frontier.ledger.round, url) for url in urls]
     return made, now
 
 
@@ -493,14 +493,14 @@ def test_other_budgets_after_a_stop_begin_a_round_and_the_same_ones_do_not(opene
         shard.open(now)
         made, now = visits(shard.frontier, now, most=8)
         assert set(hosts_of(made)) == {"b.test"}
-        assert shard.frontier.round == 1
+        assert shard.frontier.ledger.round == 1
         shard.commit_all(now)
     shard.crash()
     shard.budget = BudgetOptions(host_pages=3, overrides={"b.test": BudgetOverride(pages=100)})
     shard.open(now)
     made, now = visits(shard.frontier, now, most=10)
     assert Counter(hosts_of(made))["a.test"] == 3
-    assert shard.frontier.round == 2
+    assert shard.frontier.ledger.round == 2
 
 
 def test_what_is_reported_of_budgets_is_as_of_now_and_what_is_counted(opened: Open) -> None:
@@ -526,7 +526,7 @@ def test_who_is_left_from_an_earlier_round_is_not_said_to_wait_for_the_next(open
     for name in ("a.test", "b.test", "c.test"):
         add(shard, name, 3)
     visits(shard.frontier, T0, most=4)
-    assert shard.frontier.round == 2
+    assert shard.frontier.ledger.round == 2
     told = [shard.frontier.facts(named(f"http://{name}.test/")).deferred for name in "abc"]
     assert sorted(told) == [False, False, True]
 

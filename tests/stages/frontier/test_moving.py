@@ -187,7 +187,7 @@ def test_what_a_host_spent_counts_in_the_round_where_it_arrives(tmp_path: Path) 
     visit(giver.frontier, T0)
     add(taker, OTHER)
     carry(giver, taker, T0 + 2.0, T0 + 2.0)
-    assert taker.frontier.round == 1
+    assert taker.frontier.ledger.round == 1
     lease = lend(taker.frontier, T0 + 3.0)
     assert lease is not None
     assert lease.url.text == OTHER
@@ -195,7 +195,7 @@ def test_what_a_host_spent_counts_in_the_round_where_it_arrives(tmp_path: Path) 
     taker.frontier.finish(lease, "fetched", T0 + 3.1)
     lease = lend(taker.frontier, T0 + 4.0)
     assert lease is not None
-    assert (lease.url.text, taker.frontier.round) == (f"{HOST}1", 2)
+    assert (lease.url.text, taker.frontier.ledger.round) == (f"{HOST}1", 2)
     for shard in shards:
         shard.crash()
 

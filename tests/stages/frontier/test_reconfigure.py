@@ -145,12 +145,12 @@ def test_budgets_come_while_urls_are_lent(tmp_path: Path) -> None:
     frontier = opened(tmp_path, "a.test", urls=6)
     lease = lent(frontier, T0)[0]
     frontier.reconfigure(politeness(RULES), FrontierOptions(), BudgetOptions(host_pages=2), T0)
-    rounds = {frontier.round}
+    rounds = {frontier.ledger.round}
     fetched(frontier, lease, T0)
     for step in range(20):
         for lease in lent(frontier, T0 + 3 * (step + 1)):
             fetched(frontier, lease, T0 + 3 * (step + 1))
-        rounds.add(frontier.round)
+        rounds.add(frontier.ledger.round)
     assert frontier.counts.pending == 0
     assert len(rounds) >= 3
 

@@ -151,11 +151,6 @@ class Frontier:
         """Reset `hosts_most`."""
         self.index.hosts_most = self.index.hosts
 
-    @property
-    def round(self) -> int:
-        """Number of the budget round."""
-        return self._budgets.round if self._budgets is not None else 0
-
     def share_gates(self, leases: Leases, first: float) -> SharedGates | None:
         """From now on, lease addresses and gates of split sites from the lease server; `first`: see `SiteLimits`."""
         self._shared = make_shared_gates(self._workbench, leases, self._rules, first)

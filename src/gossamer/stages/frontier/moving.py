@@ -21,7 +21,6 @@ from gossamer.stages.frontier.record import decode_record, encode_record, level_
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FRONTIER_COUNTS, partition_range
 
-HOST: Final = "host"
 SURVEYED_MAX: Final = 5_000
 """Hosts on disk that a survey counts: about 1 µs each."""
 
@@ -108,11 +107,11 @@ class FrontierMoves:
         self._forget(first, end)
         self._hosts.learn_delays(delays, now)
         records = {}
-        for key, data in self._epochs.scan(HOST, *partition_range(first, end)):
+        for key, data in self._epochs.scan("host", *partition_range(first, end)):
             record = decode_record(data)
             record.delay_until += now
             records[key] = encode_record(record)
-        self._epochs.put_many(HOST, records)
+        self._epochs.put_many("host", records)
         self._ledger.admit(first, end, number)
         self._count(records.values(), 1)
         active = [self._hosts.get(name, partition) for partition, name in self._index.admit(first, end)]
@@ -132,7 +131,7 @@ class FrontierMoves:
         self._load.forget(first, end)
 
     def _records(self, first: int, end: int) -> Iterable[bytes]:
-        return (data for _, data in self._epochs.scan(HOST, *partition_range(first, end)))
+        return (data for _, data in self._epochs.scan("host", *partition_range(first, end)))
 
     def _count(self, records: Iterable[bytes], sign: int) -> None:
         counts = self._counts

@@ -337,7 +337,6 @@ class QueueCounts(msgspec.Struct):
     """The part of `working` that has used up its budget."""
     most: int = 0
     """Maximum of `working` since it was reset."""
-
     answers: int = 0
     """Requests that a server answered."""
     levels: list[int] = msgspec.field(default_factory=list)
