@@ -166,7 +166,9 @@ def _require_type(types: tuple[type, ...], wanted: str, result: object, _: tuple
 
 def _name_errors(inner: Callable[..., Any], says: str, refuse: ResultCheck, *, waits: bool) -> Callable[..., Any]:
     def blame(error: BaseException, given: tuple[object, ...]) -> Exception:
-        first = given[0][0] if given and isinstance(given[0], list) and given[0] else given[0] if given else ""
+        first = given[0] if given else ""
+        if isinstance(first, list) and first:
+            first = first[0]
         about = getattr(first, "url", "") or getattr(first, "text", first)
         where = f" ({about})" if isinstance(about, str) and about else ""
         return RuntimeError(f"{says}{where}: {type(error).__name__}: {error}")

@@ -83,9 +83,12 @@ class Membership:
         self._counters = counters = telemetry.counters
         self.seeding: Callable[[], bool] = lambda: False
         """Says whether seeds are still to come."""
-        self._cut_activity = self._committed_activity = -1
-        self._pages_cut = self._pages_committed = counters.totals.pages
-        self._bytes_cut = self._bytes_committed = counters.totals.wire_bytes
+        self._cut_activity = -1
+        self._committed_activity = -1
+        self._pages_cut = counters.totals.pages
+        self._pages_committed = counters.totals.pages
+        self._bytes_cut = counters.totals.wire_bytes
+        self._bytes_committed = counters.totals.wire_bytes
         self._serial = 0
         self.over = False
         """Whether the coordinator has ended the crawl."""

@@ -103,7 +103,7 @@ def _redact_rule(value: object) -> object:
     if not isinstance(value, Mapping):
         return REDACTED if value else value
     return {
-        name: _redact_within(one, lambda name: name.lower() not in OPEN, name)
+        name: _redact_within(one, lambda key: key.lower() not in OPEN, name)
         if name in SECRET_VALUES
         else _redact_within(one, lambda _: False)
         for name, one in value.items()
@@ -117,7 +117,8 @@ def _plain(value: object) -> object:
 def _redact_within(value: object, is_secret: Callable[[str], bool], name: str = "") -> object:
     match value:
         case str():
-            return REDACTED if is_secret(name) and value and not is_reference(value) else redact_user_info(value)
+            hides = bool(value) and is_secret(name) and not is_reference(value)
+            return REDACTED if hides else redact_user_info(value)
         case list() | tuple():
             return type(value)(_redact_within(one, is_secret, name) for one in value)
         case Mapping():

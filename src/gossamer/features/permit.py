@@ -194,9 +194,12 @@ class Usage(VisitMiddleware):
         answers = resolve(stated, row.fetched_at)
         if not page.is_read:
             answers = {use: one if one.value == REFUSED else UsageAnswer(UNKNOWN) for use, one in answers.items()}
-        row.usage_search, row.usage_archive = answers["search"].value, answers["archive"].value
-        row.usage_ai_train, row.usage_ai_input = answers["ai-train"].value, answers["ai-input"].value
-        row.usage_reason, row.usage_statements = reasons(answers), texts(stated)
+        row.usage_search = answers["search"].value
+        row.usage_archive = answers["archive"].value
+        row.usage_ai_train = answers["ai-train"].value
+        row.usage_ai_input = answers["ai-input"].value
+        row.usage_reason = reasons(answers)
+        row.usage_statements = texts(stated)
         refusal = self._refusal(answers)
         return Conclusion("usage_withheld", refusal, keeps_body=False) if refusal else None
 

@@ -345,7 +345,8 @@ def lacking(entries: Iterable[ManifestEntry], path: Callable[[str], Path]) -> It
     for entry in entries:
         place = path(entry.name)
         working = place.with_name(place.name + ".open")
-        found = working if entry.phase == Phase.OPEN or (entry.phase == Phase.CLOSED and not place.exists()) else place
+        is_working = entry.phase == Phase.OPEN or (entry.phase == Phase.CLOSED and not place.exists())
+        found = working if is_working else place
         try:
             size = found.stat().st_size
         except (FileNotFoundError, NotADirectoryError):

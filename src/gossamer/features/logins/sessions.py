@@ -210,7 +210,9 @@ def cookies_without(value: bytes, has_host: Callable[[str], bool]) -> bytes:
     """Return a stored jar without the cookies of some hosts; empty if none is left."""
     cookies = _decode(value)
     left = [cookie for cookie in cookies if not has_host(cookie.domain)]
-    return value if len(left) == len(cookies) else _encode(left) if left else b""
+    if len(left) == len(cookies):
+        return value
+    return _encode(left) if left else b""
 
 
 def cookies_in(pairs: Iterable[tuple[bytes, bytes]]) -> list[Cookie]:

@@ -201,12 +201,14 @@ class Schedule:
                     history.note_change(interval_s, since_s)
                 else:
                     history.note_same(interval_s)
-        kind: states.Kind = "first" if not was_seen else "changed" if changed else "same"
-        memory.note(sight.at, kind)
+        kind: states.Kind = "changed" if changed else "same"
+        memory.note(sight.at, kind if was_seen else "first")
         if was_seen:
             memory.interval_s = interval_s
         if changed or not was_seen:
-            memory.changed_at = sight.at - since_s if since_s is not None else sight.at if changed else 0.0
+            memory.changed_at = sight.at if changed else 0.0
+            if since_s is not None:
+                memory.changed_at = sight.at - since_s
         memory.visits += 1
         memory.changes += changed
         memory.visited_at = sight.at
@@ -306,7 +308,9 @@ class Schedule:
 
     def _note_report(self, memory: states.Memory, notice: Notice, now: float) -> bool:
         """Note a reported change; return whether it is new."""
-        changed_at = notice.changed_at if notice.changed_at is not None else now if notice.due_now else None
+        changed_at = notice.changed_at
+        if changed_at is None and notice.due_now:
+            changed_at = now
         latest = max(now + 1.0, notice.not_before)
         if changed_at is None or changed_at > latest or changed_at <= memory.announced_at:
             return False

@@ -43,11 +43,10 @@ class Assumption(NamedTuple):
         return {"times": f"x {amount:g}", "plus": f"{amount:+g}", "is": f"{amount:g}"}[self.change]
 
 
+_ASSUMED = tomllib.loads((pkgutil.get_data("gossamer.lab.simulate", "assumptions.toml") or b"").decode())
 ASSUMPTIONS = tuple(
     Assumption(_CPU if name == CPU_KEYS else (name,), change, low, high)
-    for name, changes in tomllib.loads(
-        (pkgutil.get_data("gossamer.lab.simulate", "assumptions.toml") or b"").decode()
-    ).items()
+    for name, changes in _ASSUMED.items()
     for change, (low, high) in changes.items()
 )
 

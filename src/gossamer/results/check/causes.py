@@ -45,10 +45,13 @@ class Cause(msgspec.Struct, frozen=True):
             pages = self.faults[0].pages if self.kind in OF_LINKS else []
             more = f" and {counted(len(pages) - 1, 'other page')}" if len(pages) > 1 else ""
             return f"{self.place}, on {pages[0]}{more}" if pages else self.place
-        noun = "image" if self.kind == "missing_alt" else "link" if self.kind in OF_LINKS else "page"
-        where = "on" if noun == "image" else "from"
-        said = {"template": "that many pages share, such as", "page": where, "host": "to", "folder": "in"}
-        return f"{counted(number, noun)} {said[self.common]} {self.place}"
+        noun = "link" if self.kind in OF_LINKS else "page"
+        origin = "from"
+        if self.kind == "missing_alt":
+            noun = "image"
+            origin = "on"
+        relations = {"template": "that many pages share, such as", "page": origin, "host": "to", "folder": "in"}
+        return f"{counted(number, noun)} {relations[self.common]} {self.place}"
 
 
 def causes_of(faults: Iterable[SiteFault]) -> list[Cause]:

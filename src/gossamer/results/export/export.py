@@ -109,17 +109,16 @@ class ExportedCrawl:
         gone = [path for path in warcs_in(self.directory / "warc") if path.is_symlink() and not path.exists()]
         if gone and warcs:
             raise missing_warc(gone[0])
-        wanted = {str(self.directory / one) for one in tables} | ({str(self.directory / "warc")} if warcs else set())
-        wanted |= {f"{table}-" for table in tables}
-        require_none(
-            [
-                damage
-                for damage in self.lost
-                if str(Path(damage.file).parent) in wanted
-                or (damage.kind == "journal" and table_of(Path(damage.file).name) + "-" in wanted)
-            ],
-            f"gossamer verify {shell_word(self.directory)}",
-        )
+        folders = {str(self.directory / table) for table in tables}
+        if warcs:
+            folders.add(str(self.directory / "warc"))
+
+        def is_needed(damage: Damage) -> bool:
+            file = Path(damage.file)
+            is_log = damage.kind == "journal" and table_of(file.name) in tables
+            return is_log or str(file.parent) in folders
+
+        require_none(list(filter(is_needed, self.lost)), f"gossamer verify {shell_word(self.directory)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,12 +145,15 @@ def make_plan(
 
 def _column_sql(name: str, known: Sequence[str]) -> str:
     """Return the SQL that selects a column, which may be one that some crawls lack."""
+    if name in _DICTIONARIES:
+        return f"latest.{name}::VARCHAR AS {name}"
     if name not in MORE:
-        return f"latest.{name}::VARCHAR AS {name}" if name in _FEW else f"latest.{name}"
+        return f"latest.{name}"
     return f"coalesce(latest.{name}::VARCHAR, '') AS {name}" if name in known else f"'' AS {name}"
 
 
-_FEW = frozenset(("host", "site", "media_type", "charset", "link_type"))
+_DICTIONARIES = frozenset(("host", "site", "media_type", "charset", "link_type"))
+"""Columns of few distinct values, which tables keep as dictionaries."""
 
 
 def read_plan(plan: Path, start: int = 0) -> Iterator[tuple[int, Planned]]:

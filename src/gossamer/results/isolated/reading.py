@@ -98,7 +98,9 @@ def _versions(directory: Path, asked: reads.ReadVersions, folder: Path) -> archi
         has_content = visit.outcome in WITH_CONTENT or (visit.outcome == "http_error" and visit.body_bytes > 0)
         content = ""
         if visit.outcome in WITH_CONTENT and visit.digest:
-            content = "first" if not before else "same" if visit.digest == before else "changed"
+            content = "same" if visit.digest == before else "changed"
+            if not before:
+                content = "first"
             before = visit.digest
         found.append(
             archived.PageVersion(

@@ -31,7 +31,7 @@ class ReportRows(NamedTuple):
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
     more: int = 0
-    """ReportRows that are left out."""
+    """Rows that are left out."""
     details: Sequence[Sequence[str]] = ()
     """Lines of each row's last cell, where that has lines."""
 

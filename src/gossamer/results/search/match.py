@@ -74,10 +74,13 @@ class QueryMatcher:
                 query = self._group(part, is_loose=loosely)
             else:
                 query = self._atom(part, is_loose=loosely)
-            if group.is_any and not is_wanted:
-                query = Query.boolean_query([(Occur.Must, _everything()), (Occur.MustNot, query)])
-                is_wanted = True
-            parts.append((Occur.Should if group.is_any else Occur.Must if is_wanted else Occur.MustNot, query))
+            if not group.is_any:
+                parts.append((Occur.Must if is_wanted else Occur.MustNot, query))
+            elif is_wanted:
+                parts.append((Occur.Should, query))
+            else:
+                without = Query.boolean_query([(Occur.Must, _everything()), (Occur.MustNot, query)])
+                parts.append((Occur.Should, without))
         if parts and all(occur == Occur.MustNot for occur, _ in parts):
             parts.append((Occur.Must, _everything()))
         return Query.boolean_query(parts)

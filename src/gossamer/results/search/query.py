@@ -104,7 +104,8 @@ def _answer(index: tantivy.Index, layout: int, question: SearchQuestion) -> Sear
     searcher = index.searcher()
     parser = QueryParser(question.query)
     whole = parser.parse()
-    languages = _counts(searcher, tantivy.Query.all_query(), "language", LANGUAGES_MAX) if layout > 1 else {}
+    has_facets = layout > 1
+    languages = _counts(searcher, tantivy.Query.all_query(), "language", LANGUAGES_MAX) if has_facets else {}
     matcher = QueryMatcher(index.schema, layout, [question.language] if question.language else list(languages))
     query = _within(index.schema, matcher.query(whole), question)
     result: Any = searcher.search(query, question.limit)  # Its stub knows nothing of the count.
@@ -119,8 +120,8 @@ def _answer(index: tantivy.Index, layout: int, question: SearchQuestion) -> Sear
         problems=tuple(" ".join(one.split())[:PROBLEM_CHARACTERS_MAX] for one in parser.problems[:PROBLEMS_MAX]),
         notice="",
         suggestion="" if result.count else _suggestion(index, layout, question, whole),
-        hosts=_counts(searcher, query, "host", FACETS_MAX) if layout > 1 else {},
-        languages=_counts(searcher, query, "language", FACETS_MAX) if layout > 1 else {},
+        hosts=_counts(searcher, query, "host", FACETS_MAX) if has_facets else {},
+        languages=_counts(searcher, query, "language", FACETS_MAX) if has_facets else {},
     )
 
 

@@ -109,7 +109,9 @@ class RobotsRules:
     def allows(self, url_or_path: str) -> bool:
         """Return whether we may fetch this: an absolute URL, or a path with its query. About 1 µs for most files."""
         path = target_of(url_or_path)
-        return path == "/robots.txt" or (self._matcher.allows(path) and (self._also is None or self._also.allows(path)))
+        if path == "/robots.txt":
+            return True
+        return self._matcher.allows(path) and (self._also is None or self._also.allows(path))
 
     @property
     def licenses(self) -> tuple[str, ...]:

@@ -55,8 +55,8 @@ class RocksUrlSeen:
 
     def way(self, url: Url) -> tuple[int, int] | None:
         """Return the least depth and hops, or None when the URL was never offered."""
-        if (lately := self._popular.way(url.fingerprint)) is not None:
-            return depth_and_hops(lately)
+        if (recent := self._popular.way(url.fingerprint)) is not None:
+            return depth_and_hops(recent)
         value = self._epochs.get("seen", self._start(url) + url.fingerprint.to_bytes(8))
         return None if value is None else depth_and_hops(int.from_bytes(value))
 
