@@ -2,7 +2,7 @@
 
 A resource is a prerequisite fetch, like a robots.txt, but it must be permitted by robots.txt, the exclusion list and
 traps like a page: when it is first needed, and again at its host's turn. The reply is archived, and cached for other
-pages as far as its server permits. With `crawl.render` = `auto`, `render_choice` chooses the pages. This module is
+pages as far as its server permits. With `crawl.render` = `auto`, `choice.py` chooses the pages. This module is
 imported only if pages are rendered.
 """
 
