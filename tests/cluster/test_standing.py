@@ -13,7 +13,7 @@ from gossamer.api.cluster_queries import ClusterQueries
 from gossamer.api.engine import EngineCalls
 from gossamer.api.status import status_of
 from gossamer.assembly.building import assemble
-from gossamer.cluster.aggregate import LISTED_MAX, REVISIT_SUMS, whole, with_earlier
+from gossamer.cluster.aggregate import LISTED_MAX, REVISIT_SUMS, combine, with_earlier
 from gossamer.cluster.coordination import Coordination, Limits, ShardAnswer
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import ShardReport
@@ -55,7 +55,7 @@ def test_a_shard_that_is_to_have_nothing_is_no_warning() -> None:
 
 
 def test_counters_and_levels_are_sums() -> None:
-    found = whole([
+    found = combine([
         shard(1, media_types={"text/html": 3}, levels={"0": 1, "7": 2}),
         shard(2, media_types={"text/html": 4, "image/png": 1}, levels={"7": 5}),
     ])  # fmt: skip
@@ -65,7 +65,7 @@ def test_counters_and_levels_are_sums() -> None:
 
 
 def test_each_shard_tells_how_it_is() -> None:
-    first, second, third = whole([shard(1), shard(2), {"state": "starting"}])["shards"]  # type: ignore[misc]
+    first, second, third = combine([shard(1), shard(2), {"state": "starting"}])["shards"]  # type: ignore[misc]
     assert (first["shard"], first["epoch"], first["commit_s"], first["alarms"]) == (0, 1, 0.5, ["disk"])
     assert (second["shard"], second["epoch"], second["pages"]) == (1, 2, 20)
     assert third == {"shard": 2, "state": "starting", "idle": False}
@@ -74,7 +74,7 @@ def test_each_shard_tells_how_it_is() -> None:
 def test_alarms_and_closings_of_all_are_reported_within_a_bound() -> None:
     alarm = {"name": "disk", "since": 1.0, "says": "full"}
     closing = {"host": "a.test", "reason": "gone"}
-    found = whole([shard(1, alarms=[alarm]), shard(2, alarms=[alarm], closings=[closing] * 100)])
+    found = combine([shard(1, alarms=[alarm]), shard(2, alarms=[alarm], closings=[closing] * 100)])
     assert found["alarms"] == [alarm, alarm]
     assert found["closings"] == [closing] * LISTED_MAX
 
@@ -82,52 +82,52 @@ def test_alarms_and_closings_of_all_are_reported_within_a_bound() -> None:
 def test_no_seed_was_fetched_where_none_was_by_any_shard() -> None:
     one = {"url": "http://a.test/", "state": "dns_error", "reason": "no such name"}
     none = {"count": 1, "any_fetched": False, "not_fetched": [one]}
-    found = whole([shard(1, seeds=none), shard(2, seeds=none)])["seeds"]
+    found = combine([shard(1, seeds=none), shard(2, seeds=none)])["seeds"]
     assert found == {"count": 2, "any_fetched": False, "not_fetched": [one, one]}
     some = {"count": 1, "any_fetched": True, "not_fetched": []}
-    assert whole([shard(1, seeds=none), shard(2, seeds=some)])["seeds"] == {**some, "count": 2, "not_fetched": [one]}
+    assert combine([shard(1, seeds=none), shard(2, seeds=some)])["seeds"] == {**some, "count": 2, "not_fetched": [one]}
 
 
 def test_figures_stay_while_shards_start_again_but_not_their_machines() -> None:
-    ran = whole([shard(1, runs=1, pages_s=2.0, node="one"), shard(2, runs=1, node="two")])
-    starting = {**whole([{"state": "starting"}] * 3), "waiting_for": "the Ray cluster"}
+    ran = combine([shard(1, runs=1, pages_s=2.0, node="one"), shard(2, runs=1, node="two")])
+    starting = {**combine([{"state": "starting"}] * 3), "waiting_for": "the Ray cluster"}
     found = with_earlier(starting, ran)
     assert (found["pages"], found["pages_s"], found["state"]) == (30, 0.0, "starting")
     assert (found["waiting_for"], found["workers"]) == ("the Ray cluster", 3)
     assert [one.get("pages") for one in found["shards"]] == [10, 20, None]  # type: ignore[attr-defined]
     assert not any("node" in one for one in found["shards"])  # type: ignore[attr-defined]
-    partly = with_earlier(whole([shard(3, runs=2), {"state": "starting"}, shard(1, runs=1)]), found)
+    partly = with_earlier(combine([shard(3, runs=2), {"state": "starting"}, shard(1, runs=1)]), found)
     assert (partly["pages"], [one["pages"] for one in partly["shards"]]) == (30, [30, 20, 10])  # type: ignore[attr-defined]
-    again = whole([shard(3, runs=2), shard(2, runs=2), shard(1, runs=1)])
+    again = combine([shard(3, runs=2), shard(2, runs=2), shard(1, runs=1)])
     assert with_earlier(again, partly) == again
     assert with_earlier(starting, {}) == starting
 
 
 def test_shards_with_nothing_to_fetch_are_a_warning_once_there_was_time() -> None:
     busy, idle = shard(1, discovered=50, attempts=10), shard(2, discovered=0, attempts=0)
-    found = whole([busy, idle, idle])
+    found = combine([busy, idle, idle])
     [warning] = cast("list[str]", found["warnings"])
     assert [one["idle"] for one in cast("list[dict[str, object]]", found["shards"])] == [False, True, True]
     assert str(warning).startswith("2 of 3 shards have nothing to fetch")
     for statuses in ([busy, busy], [shard(1, discovered=50, attempts=9), idle], [busy, {"state": "starting"}]):
-        found = whole(statuses)
+        found = combine(statuses)
         assert found["warnings"] == []
         assert not any(one["idle"] for one in cast("list[dict[str, object]]", found["shards"]))
 
 
 def test_where_many_hosts_are_of_few_sites_the_warning_names_the_key_that_divides_them() -> None:
     busy, idle = shard(1, discovered=50, attempts=10, hosts_known=26), shard(2, discovered=0, attempts=0)
-    [warning] = cast("list[str]", whole([busy, idle, idle])["warnings"])
+    [warning] = cast("list[str]", combine([busy, idle, idle])["warnings"])
     assert "the 26 hosts found are of few" in warning
     assert "url.split_sites" in warning
-    [warning] = cast("list[str]", whole([{**busy, "hosts_known": 2}, idle, idle])["warnings"])
+    [warning] = cast("list[str]", combine([{**busy, "hosts_known": 2}, idle, idle])["warnings"])
     assert "url.split_sites" not in warning
 
 
 def test_processing_modules_of_all_shards_are_counted_together() -> None:
     one = {"words": ModuleCounts(10, 4, 1, 0, "ValueError: a", "http://a.test/"), "links": ModuleCounts(20)}
     other = {"words": ModuleCounts(5, 5, 0, 2, "its process died (signal 11)", "http://b.test/")}
-    modules = whole([{"modules": module_facts(one)}, {"modules": module_facts(other)}, {}])["modules"]
+    modules = combine([{"modules": module_facts(one)}, {"modules": module_facts(other)}, {}])["modules"]
     assert isinstance(modules, dict)
     assert modules["words"] == {
         "pages": 15, "failed": 9, "timeouts": 1, "died": 2, "error": "ValueError: a", "url": "http://a.test/",
@@ -144,13 +144,13 @@ def test_revisits_of_all_shards_are_counted_together() -> None:
         facts: dict[str, object] = dict.fromkeys(REVISIT_SUMS, 2)
         facts |= {"importance": importance, "expected_freshness": fresh, "promises": [promise | {"late_s_worst": late}]}
         parts.append(facts)
-    found = whole([shard(1, revisits=parts[0]), shard(2, revisits=parts[1]), {"state": "starting"}])["revisits"]
+    found = combine([shard(1, revisits=parts[0]), shard(2, revisits=parts[1]), {"state": "starting"}])["revisits"]
     assert isinstance(found, dict)
     assert set(found) == set(parts[0])
     assert (found["pages"], found["overdue"], found["importance"]) == (4, 4, 4.0)
     assert found["expected_freshness"] == pytest.approx(0.8)
     assert found["promises"] == [promise | {"pages": 2, "kept": 4, "broken": 2, "late_s_worst": 7.0}]
-    assert whole([shard(1), shard(2)])["revisits"] is None
+    assert combine([shard(1), shard(2)])["revisits"] is None
 
 
 def test_one_shard_and_several_have_the_same_keys(tmp_path: Path) -> None:
@@ -170,12 +170,12 @@ def test_one_shard_and_several_have_the_same_keys(tmp_path: Path) -> None:
         async with crawler:
             async for _ in crawler:
                 one = crawler.status()
-                keys.append((set(one), set(whole([one, one]))))
+                keys.append((set(one), set(combine([one, one]))))
                 break
 
     asyncio.run(crawl())
     stopped = status_of(directory)
-    keys.append((set(stopped), set(whole([stopped, stopped]))))
+    keys.append((set(stopped), set(combine([stopped, stopped]))))
     assert len(keys) == 2
     for one, several in keys:
         assert one == several
@@ -190,7 +190,7 @@ def test_there_are_no_metrics_before_every_shard_has_read_its_counts(tmp_path: P
             return [{"limits": {"delay": 1 + number}, **lists} for number in shards]
 
     def status(*, detail: bool = False) -> dict[str, object]:
-        return whole(statuses)
+        return combine(statuses)
 
     config = configure(options={"contact": "a@example.org"}, sets=("cluster.workers=2",))
     queries = ClusterQueries(tmp_path, lambda: config, Answering(), status, Timeline())
@@ -234,7 +234,7 @@ def test_a_status_does_not_wait_for_a_shard_that_does_not_answer(
     config = configure(options={"contact": "a@example.org"}, sets=("cluster.workers=2",))
 
     def status(*, detail: bool = False) -> dict[str, object]:
-        return whole(statuses)
+        return combine(statuses)
 
     queries = ClusterQueries(tmp_path, lambda: config, calls, status, Timeline())
     found = asyncio.run(queries.status(StatusOf(detail=True)))
@@ -249,5 +249,5 @@ def test_a_status_does_not_wait_for_a_shard_that_does_not_answer(
 @pytest.mark.parametrize("absent", ["silent", "failing"])
 @pytest.mark.parametrize("state", ["paused", "stopping", "running", "starting"])
 def test_the_state_is_that_of_the_shards_that_answer(state: str, absent: str) -> None:
-    assert whole([{"state": state}, {"state": absent}])["state"] == state
-    assert whole([{"state": absent}, {"state": absent}])["state"] == "running"
+    assert combine([{"state": state}, {"state": absent}])["state"] == state
+    assert combine([{"state": absent}, {"state": absent}])["state"] == "running"

@@ -29,7 +29,7 @@ from gossamer.api.verbs import accept_fields, require_restart
 from gossamer.assembly.home import homes, lock_directory, refuse_maintained
 from gossamer.assembly.integrity import require_files
 from gossamer.assembly.modules import text_of
-from gossamer.cluster.aggregate import whole, with_earlier
+from gossamer.cluster.aggregate import combine, with_earlier
 from gossamer.cluster.coordination import CoordinatorRecord, node_of
 from gossamer.cluster.job import address_in, address_of_job, reach
 from gossamer.cluster.local import LocalEngine
@@ -114,7 +114,7 @@ class ClusterCrawler(BaseCrawler):
         """Whether all shards have answered from a machine, and the time by which they must."""
         self._one_at_a_time = asyncio.Lock()
         """Held while shards make a checkpoint, or partitions are ordered to move, or the configuration is written."""
-        self._status = whole([{"state": "starting"}] * config.cluster.workers)
+        self._status = combine([{"state": "starting"}] * config.cluster.workers)
         self._stop: Literal["", "drain", "now"] = ""
         self._timeline = Timeline()
         self._warned = False

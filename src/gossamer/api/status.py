@@ -198,9 +198,9 @@ def _read_status(config: Config, directory: Path) -> dict[str, object]:
     with hold_stopped(directory):
         if not all(home.is_there for home in homes(directory, config.cluster.workers)):
             return last_status(directory)
-        from gossamer.cluster.aggregate import whole  # noqa: PLC0415 - of several shards alone
+        from gossamer.cluster.aggregate import combine  # noqa: PLC0415 - of several shards alone
 
-        found = whole([_status_of(config, directory, shard).as_object() for shard in range(config.cluster.workers)])
+        found = combine([_status_of(config, directory, shard).as_object() for shard in range(config.cluster.workers)])
         is_over = not found["queued"] and found["discovered"]
         found["state"] = "finished" if is_over or found["ended"] in COMPLETE else "stopped"
         status = read_status(found)  # No shard alone reaches a limit of them all.

@@ -16,7 +16,7 @@ from gossamer.assembly.frontiers import frontier_for
 from gossamer.assembly.home import Home, Setup, lock_directory
 from gossamer.assembly.integrity import refuse_half_forgotten, refuse_half_scaled, require_division
 from gossamer.assembly.kept import DurableState, durable_state_of, storage_of
-from gossamer.assembly.modules import choose_modules, examiner, prioritizer_of
+from gossamer.assembly.modules import choose_modules, examiner_of, prioritizer_of
 from gossamer.assembly.parts import (
     budget_of,
     close,
@@ -172,7 +172,7 @@ def ring_of(
     exchange = _exchange(setup, storage, namer, counters.totals.incarnation)
     others = exchange or NoOthers()
     if storage.contacts.recovered.lacks_earlier(storage.store.epoch, counters.totals.incarnation):
-        storage.contacts.note_missing_file(clock.now())  # All hosts rest: before the frontier reads the contacts.
+        storage.contacts.note_missing_file(clock.now())  # All hosts wait: before the frontier reads the contacts.
     forgotten = forget_filter_of(config, setup.home.directory, clock)
     scope = scope_of(config, epochs, counters, (forgotten, earlier_of(config, setup.undo)))
     grows = with_scope_in_force(config).scope.scope != "any"
@@ -188,11 +188,11 @@ def ring_of(
     exclusions = Exclusions(scope.exclusions, forgotten)
     content_seen = content_seen_of(config, epochs)
     spills = Spills(setup.home.state / "spill", config.archive.digests)
-    looks = examiner(config, modules.inside, clock, storage.slots, spills)
+    examiner = examiner_of(config, modules.inside, clock, storage.slots, spills)
     quarantine = quarantine_of(config, setup.home.directory, epochs, storage.slots)
     features = features_of(FeatureParts(
-        setup, storage, telemetry, namer, frontier, scope.chain, exclusions, scope.trapping, robots, looks, quarantine,
-        archives, others,
+        setup, storage, telemetry, namer, frontier, scope.chain, exclusions, scope.trapping, robots, examiner,
+        quarantine, archives, others,
     ))  # fmt: skip
     recrawl = features.recrawl
     protocols = protocol_modules(config, config.operator.user_agent(__version__), clock, spills)
@@ -200,7 +200,7 @@ def ring_of(
     stages = Stages(
         namer=namer, chain=scope.chain, roots=scope.roots, url_seen=urls.url_seen, prioritizer=prioritizer,
         frontier=frontier, resolver=resolver, excludes=exclusions.excludes, robots=robots,
-        middlewares=features.middlewares, protocols=protocols, content_seen=content_seen, examiner=looks,
+        middlewares=features.middlewares, protocols=protocols, content_seen=content_seen, examiner=examiner,
         quarantine=quarantine, archive=archives, digest_algorithm=config.archive.digests, history=urls.history,
         copies=copies_of(config, epochs, content_seen, urls), trapping=scope.trapping, isolated=isolated,
         hints=features.hints, pending_scope=memory.pending_scope, exchange=others, rendering=features.rendering,
@@ -339,12 +339,12 @@ class Countable(Protocol):
     def count(self, into: Counters) -> None: ...
 
 
-def counters_of(stages: Iterable[object]) -> Counters:
+def counters_of(components: Iterable[object]) -> Counters:
     """Return the counts of all components since the process began."""
     found = Counters()
-    for room in stages:
-        if isinstance(room, Countable):
-            room.count(found)
+    for component in components:
+        if isinstance(component, Countable):
+            component.count(found)
     return found
 
 

@@ -122,7 +122,7 @@ class Membership:
         loop = self._loop
         totals = self._counters.totals
         seeding = self.seeding()
-        awaits = loop.out_of_patience
+        is_out_of_patience = loop.out_of_patience
         # Another shard may have the address, and then nothing is ready here.
         is_continuous = self._ring.features.recrawl is not None
         queued = self._frontier.counts.pending or (is_continuous and self._frontier.hosts_left)
@@ -130,33 +130,36 @@ class Membership:
             loop.nothing_to_do
             and exchange.idle
             and not seeding
-            and (awaits or not queued)
+            and (is_out_of_patience or not queued)
             and self._committed_activity == self._activity
         )
         seeds = self._pending_scope.seeds_open or (self._pending_scope.grows and exchange.has_seeds)
+        moves = self.moves.frontier
+        requests_s, requests = moves.requests(self._clock.now(), by_partition=self._weigh)
         return ShardReport(
             exchange.shard,
             exchange.opening,
-            passive,
-            self._activity,
-            exchange.incarnation,
-            exchange.last_sent(),
-            exchange.last_taken(),
-            seeding or seeds,
-            self._pending_scope.activity,
-            exchange.seeds_sent(),
-            self._pages_committed,
-            totals.pages - self._pages_committed + loop.visits,
-            self._bytes_committed,
-            self._serial,
-            awaits,
-            None if seeding else self._frontier.hosts_left,
-            self._frontier.counts.discovered,
-            exchange.places.serial,
-            exchange.places.safe_versions(self._ordered),
-            loop.is_behind,
-            self.moves.frontier.survey(self._survey) if self._survey is not None else None,
-            *self.moves.frontier.requests(self._clock.now(), by_partition=self._weigh),
+            passive=passive,
+            activity=self._activity,
+            incarnation=exchange.incarnation,
+            sent=exchange.last_sent(),
+            taken=exchange.last_taken(),
+            seeds_open=seeding or seeds,
+            seeds_activity=self._pending_scope.activity,
+            seeds_sent=exchange.seeds_sent(),
+            pages=self._pages_committed,
+            pages_under_way=totals.pages - self._pages_committed + loop.visits,
+            wire_bytes=self._bytes_committed,
+            quota_serial=self._serial,
+            awaits=is_out_of_patience,
+            hosts_left=None if seeding else self._frontier.hosts_left,
+            urls=self._frontier.counts.discovered,
+            serial=exchange.places.serial,
+            settled=exchange.places.safe_versions(self._ordered),
+            behind=loop.is_behind,
+            waiting=moves.survey(self._survey) if self._survey is not None else None,
+            requests_s=requests_s,
+            requests=requests,
         )
 
     def obey(self, orders: Orders) -> None:

@@ -299,7 +299,7 @@ def _usage(parts: FeatureParts) -> Usage:
 def _walls(parts: FeatureParts) -> Walling:
     def error_body(reply: Reply, visit: Visit) -> bytes:
         fingerprint = visit.url.fingerprint  # A process may have died of it.
-        return b"" if parts.quarantine.suspects(fingerprint) else parts.examiner.decode(reply, fingerprint)
+        return b"" if parts.quarantine.suspects(fingerprint) else parts.examiner.content(reply, fingerprint).body
 
     config = parts.setup.config
     return Walling(walls_of(config), error_body, parts.frontier.control, closes=not is_continuous(config))

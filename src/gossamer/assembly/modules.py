@@ -151,7 +151,7 @@ def _by_rank(file: str) -> Prioritizer:
         raise ConfigError(f"frontier.ranks_file: cannot read {file}: {why}; make it with gossamer rank DIR") from error
 
 
-def examiner(
+def examiner_of(
     config: Config, modules: Modules, clock: Clock, slots: ShardSlots | NoSlots, spills: Spills | None = None
 ) -> Examiner:
     """Return the stage that decodes and processes pages."""

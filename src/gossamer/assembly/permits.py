@@ -49,11 +49,11 @@ def forget_filter_of(config: Config, directory: Path, clock: Clock) -> Forgotten
 
 def scope_of(config: Config, epochs: Epochs, counters: CrawlCounters, further: Iterable[Filter | None]) -> CrawlScope:
     """Return the filters of a crawl, including those of `further` that are not None."""
-    asked = with_scope_in_force(config)
-    exclusions = ExcludedHost(only=asked.scope.only_hosts)
+    in_force = with_scope_in_force(config)
+    exclusions = ExcludedHost(only=in_force.scope.only_hosts)
     traps = traps_of(config, epochs)
-    roots = Roots(asked.scope.scope, asked.scope.seed_redirects)
-    lists = scope_lists(asked)
+    roots = Roots(in_force.scope.scope, in_force.scope.seed_redirects)
+    lists = scope_lists(in_force)
     more = [*filters_of(config), Trapped(traps), *(one for one in further if one is not None)]
     exclusions.set_listed(lists.excluded_hosts)
 

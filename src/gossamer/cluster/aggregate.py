@@ -59,16 +59,16 @@ LABELS = ("crawl", "shard")
 _COMBINE: Final[Mapping[Together, Callable[[Any, Any], Any]]] = {"total": total, "most": max}
 
 
-def whole(statuses: Sequence[Status], owners: Container[int] = range(1 << 16)) -> dict[str, object]:
+def combine(statuses: Sequence[Status], owners: Container[int] = range(1 << 16)) -> dict[str, object]:
     """Return the status of a crawl from those of its shards: sums where these make sense, else common values. Keys are
     those of one shard; `shards` has the state of each. Only `owners` should have something to fetch.
     """
     found: dict[str, object] = {}
     none = read_status({})
-    for how, combine in _COMBINE.items():
+    for how, together in _COMBINE.items():
         for key in fields_together(how):
             known = [value for status in statuses if (value := status.get(key)) is not None]
-            value = reduce(combine, known) if known else getattr(none, key)
+            value = reduce(together, known) if known else getattr(none, key)
             if value is not UNSET:  # It is reported only if there are budgets, or an eliminator that holds links.
                 found[key] = value[:LISTED_MAX] if isinstance(value, list) else value
     # The crawl goes on without silent and failing ones.

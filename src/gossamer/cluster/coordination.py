@@ -17,7 +17,7 @@ from typing import Literal
 
 import msgspec
 
-from gossamer.cluster.aggregate import FAILING, SILENT, machines_of, whole
+from gossamer.cluster.aggregate import FAILING, SILENT, combine, machines_of
 from gossamer.cluster.balance import Balance, Uneven
 from gossamer.cluster.moves import Copied, Moves, MovesRecord
 from gossamer.cluster.partitions import PartitionMap
@@ -426,7 +426,7 @@ class Coordination:
         carried = [(answer.bytes_carried, answer.frames_carried) for answer in self.seen.values()]
         owners = () if self.moves.is_moving else set(self.moves.owners)
         return {
-            **whole([{**status, **limits} for status in statuses], owners),
+            **combine([{**status, **limits} for status in statuses], owners),
             "bytes_between_shards": sum(count for count, _ in carried),
             "frames_between_shards": sum(count for _, count in carried),
             "machines": msgspec.to_builtins(machines_of(statuses, self.addresses)),

@@ -39,7 +39,8 @@ def _line(mistake: Mistake, origins: Mapping[str, str]) -> str:
     is_option = place.startswith("--") and place != "--set"
     given = _show(REDACTED if key_of(".".join(path[:2])).secret else mistake.given)
     if isinstance(mistake.given, str) and message.startswith("expected a list") and REDACTED not in given:
-        message += f"; write [{_SEPARATOR.sub(_BETWEEN, given) if _WORDS(mistake.given) else given}]"
+        entries = _SEPARATOR.sub(_BETWEEN, given) if _WORDS(mistake.given) else given
+        message += f"; write [{entries}]"
     if path == ("seeds",) and isinstance(mistake.given, list):
         message = "expected a section; write the list as urls = [\u2026] below a line [seeds]"
     if message == "expected true or false" and (truth := TRUTHS.get(str(mistake.given).lower())):

@@ -113,12 +113,8 @@ class Examiner:
         seen = whole(self._in_slot(self._process(page), fingerprint, _PROCESS))
         return Examined(content, seen.findings, list(seen.errors), list(seen.ran))
 
-    def decode(self, reply: Reply, fingerprint: int) -> bytes:
-        """Return the decoded content of a reply that is not a page."""
-        return self.content(reply, fingerprint).body
-
     def content(self, reply: Reply, fingerprint: int) -> Content:
-        """As `decode`, with the error if a part of the content is missing."""
+        """Return the decoded content of a reply that is not a page."""
         self._slots.name(reply.url)
         return whole(self._in_slot(self._decoder.decode_in_slices(reply), fingerprint, _DECODE))
 

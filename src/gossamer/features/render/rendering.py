@@ -296,7 +296,7 @@ class PageResources(VisitMiddleware):
             return confirmed or Failure("protocol_error", "304 for what is not held any more")
         if reply.file is not None or reply.truncated:
             return Failure("too_large", "it is longer than render.resource_bytes_max")
-        body = self.examiner.decode(reply, url.fingerprint)
+        body = self.examiner.content(reply, url.fingerprint).body
         if len(body) > self._options.resource_bytes_max:
             return Failure("too_large", "it is longer than render.resource_bytes_max")
         reply = msgspec.structs.replace(reply, body=body, request_head=b"")

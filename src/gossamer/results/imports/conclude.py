@@ -341,7 +341,7 @@ class Captures:
         """Take a robots.txt as if it had been requested then."""
         stages = self._stages
         self._archive.add_prerequisite(reply, "", "robots")
-        body = stages.examiner.decode(reply, url.fingerprint) if 200 <= reply.status < 300 else b""
+        body = stages.examiner.content(reply, url.fingerprint).body if 200 <= reply.status < 300 else b""
         stages.robots.answer(Prerequisite(url, url), reply, body, reply.started_at)
 
 

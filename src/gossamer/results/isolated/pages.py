@@ -12,7 +12,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from gossamer.assembly.modules import choose_modules, examiner
+from gossamer.assembly.modules import choose_modules, examiner_of
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.engine.examine import NoSlots
@@ -33,7 +33,7 @@ def look_at_suspect(file: Path) -> None:
     config, spills = _open_crawl(file)
     seat = PoolSeat.of_process()
     limit_memory(MEMORY_BYTES_MAX)
-    examine_alone(seat, examiner(config, choose_modules(config).inside, WallClock(), NoSlots(), spills))
+    examine_alone(seat, examiner_of(config, choose_modules(config).inside, WallClock(), NoSlots(), spills))
 
 
 def answer_for_modules(file: Path) -> None:
@@ -57,7 +57,7 @@ def answer_stretches(file: Path) -> None:
     limit_memory(MEMORY_BYTES_MAX)
     limit_s = config.process.module_s_max
     modules = choose_modules(config, OverrunAlarm.set(limit_s, WALL_FACTOR * limit_s)).inside
-    alone = examiner(config, modules, WallClock(), NoSlots(), spills)
+    alone = examiner_of(config, modules, WallClock(), NoSlots(), spills)
     reader = StretchReader(Room(spills, store=config.archive), alone)
     limit = ProcessorLimit(config.crawl.process_s_max)
 

@@ -89,7 +89,6 @@ def _query(tables: ReportTables, rejected: Mapping[str, int], known: figures.Rep
     links, local_links = tables.one(_SQL["links"]) if tables.has_links else (0, 0)
     duration_s = totals["ended_at"] - begun_at if begun_at is not None else 0.0
     lasted_s = known.crawling_s or duration_s
-
     of_pages = partial(_of_pages, tables)
     of_fetched = partial(_of_fetched, tables, fetched)
     urls = tables.query_slices(_SQL["urls"], "key")

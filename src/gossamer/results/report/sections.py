@@ -143,11 +143,10 @@ def dns_and_caches(tables: ReportTables) -> tuple[figures.Dns, tuple[figures.Cac
     lookups = int(sums["dns_lookups"])
     lasted_s = float(sums["dns_s"])
     whole_s = lasted_s + tables.one(_SQL["fetched_s"])[0]
-    dns = figures.Dns(
-        lookups, int(sums["dns_failures"]), lasted_s, lasted_s / lookups if lookups else 0.0,
-        lasted_s / whole_s if whole_s else 0.0, int(sums["dns_within_10_ms"]), int(sums["dns_within_100_ms"]),
-        int(sums["dns_within_1_s"]),
-    )  # fmt: skip
+    mean_s = lasted_s / lookups if lookups else 0.0
+    share_of_time = lasted_s / whole_s if whole_s else 0.0
+    within = [int(sums[f"dns_within_{limit}"]) for limit in ("10_ms", "100_ms", "1_s")]
+    dns = figures.Dns(lookups, int(sums["dns_failures"]), lasted_s, mean_s, share_of_time, *within)
     pairs = [(name, int(sums[f"{name}_hits"]), int(sums[f"{name}_misses"])) for name in CACHES]
     checks = {
         name: int(sums[key])

@@ -171,7 +171,6 @@ def entries_of_tables(parquet_files: Iterable[Path]) -> Iterator[IndexEntry]:
                 f"{path} cannot be read: it was damaged, or not copied whole; index.cdxj is left as it is; put a sound "
                 "copy in its place, then resume"
             ) from error
-
     if rendered is not None:
         yield from entries_of_rendered(warcs_in(rendered.parent.parent / "warc"))
 

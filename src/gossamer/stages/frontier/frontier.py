@@ -139,8 +139,7 @@ class Frontier:
     @property
     def hosts_left(self) -> int:
         """Hosts with URLs that are not finished, in memory or on disk, or hosts at which the strategy continues."""
-        hosts_of_strategy = self.strategy.hosts if self.strategy.can_offer() else 0
-        return hosts_of_strategy or self.index.hosts
+        return (self.strategy.hosts if self.strategy.can_offer() else 0) or self.index.hosts
 
     @property
     def hosts_most(self) -> int:

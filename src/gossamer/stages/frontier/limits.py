@@ -27,7 +27,7 @@ class Sites:
     """Maps hosts to sites, and limits the hosts of each site on the workbench.
 
     A site may have `active_site_hosts_first` hosts on the workbench, and more as its pages are fetched. The others
-    wait in the index under their site, so that one site's hosts fill neither the workbench nor the index of ready hosts.
+    wait in the index under their site: one site's hosts fill neither the workbench nor the index of ready hosts.
 
     The delay of a site needs no journal: at the start of a process every site waits as if it had been requested at that
     instant, and the previous process made no later request.

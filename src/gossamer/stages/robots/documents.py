@@ -306,13 +306,16 @@ class _Contents:
             self._contents[-1][1].append(License(conditional=self._by_server))
         elif element in ("permits", "prohibits", "payment") and self._contents and self._contents[-1][1]:
             one = self._contents[-1][1][-1]
+            kind = attributes.get("type", "" if element == "payment" else "usage")
             if element == "payment":
-                one.conditional |= attributes.get("type", "") not in _UNCONDITIONAL
-            elif attributes.get("type", "usage") in ("user", "geo"):
+                one.conditional |= kind not in _UNCONDITIONAL
+            elif kind in ("user", "geo"):
                 one.conditional = True
-            elif attributes.get("type", "usage") == "usage":
-                one.permits = one.permits if element == "prohibits" else one.permits or []
-                self._words = one.prohibits if element == "prohibits" else one.permits
+            elif kind == "usage" and element == "prohibits":
+                self._words = one.prohibits
+            elif kind == "usage":
+                one.permits = one.permits or []
+                self._words = one.permits
 
     def _end(self, _name: str) -> None:
         self._words = None
