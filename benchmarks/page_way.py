@@ -24,8 +24,8 @@ from typing import Any
 import gossamer
 from gossamer import Crawler
 from gossamer.engine.discover import Discovery
+from gossamer.engine.loop import CrawlLoop
 from gossamer.engine.pipeline import Pipeline
-from gossamer.engine.shard import CrawlLoop
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.host import VisitLease
 

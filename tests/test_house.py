@@ -397,7 +397,7 @@ def test_a_process_that_looks_at_pages_loads_neither_archives_nor_the_network() 
         "numpy",
         "pyarrow",
         "pycurl",
-        "gossamer.engine.shard",
+        "gossamer.engine.loop",
         "gossamer.stages.fetch.http",
     }
     assert not unused & set(json.loads(answer.stdout))

@@ -287,6 +287,6 @@ def test_mistakes_name_the_keyword(options: dict[str, Any], says: str, tmp_path:
 
 
 def test_crawl_is_the_function_whatever_was_imported_before() -> None:
-    code = "import gossamer, gossamer.engine.shard; print(gossamer.crawl.__name__, gossamer.crawl.__module__)"
+    code = "import gossamer, gossamer.engine.loop; print(gossamer.crawl.__name__, gossamer.crawl.__module__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "crawl gossamer.api.iterating\n"

@@ -19,6 +19,7 @@ from gossamer.engine.examine import Examiner
 from gossamer.engine.explain import Explainer, Lookups
 from gossamer.engine.history import PageHistory, PageRecord, UrlMemory
 from gossamer.engine.logs import Logs
+from gossamer.engine.loop import CrawlLoop
 from gossamer.engine.middleware import Middlewares
 from gossamer.engine.optional import BrowserRendering, Hints, NoOthers
 from gossamer.engine.options import CrawlOptions, LimitsOptions
@@ -26,7 +27,6 @@ from gossamer.engine.pending_scope import ScopeMemory
 from gossamer.engine.pipeline import Pipeline
 from gossamer.engine.quarantine import Quarantine
 from gossamer.engine.ring import Retries
-from gossamer.engine.shard import CrawlLoop
 from gossamer.engine.stages import BatchEnding, Stages
 from gossamer.engine.traps import Trapping, watch_key
 from gossamer.features.isolation import IsolatedModules

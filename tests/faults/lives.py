@@ -19,7 +19,7 @@ import msgspec
 from gossamer.assembly import integrity, kept
 from gossamer.assembly.values import Shard
 from gossamer.config import Config
-from gossamer.engine import shard
+from gossamer.engine import loop
 from gossamer.stages.archive import archive, logs, warc
 from gossamer.stages.frontier.record import decode_entry
 from gossamer.stages.seen import bloom, diskmerge, held
@@ -221,7 +221,7 @@ def in_world(*, is_real: bool, also: Iterable[Place] = ()) -> Iterator[None]:
         (diskmerge, "ThreadPoolExecutor", _Executor),
         (held, "READS_MAX", 3),
         (held, "PART_LINKS_MAX", 3),
-        (shard, "IDLE_S_MAX", IDLE_S),
+        (loop, "IDLE_S_MAX", IDLE_S),
         *also,
     ]
     if not is_real:

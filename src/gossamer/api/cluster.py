@@ -41,7 +41,7 @@ from gossamer.config.live import save, with_workers
 from gossamer.engine.control import ControlSocket, Verb
 from gossamer.engine.counters import Point, Timeline
 from gossamer.engine.logs import Logs
-from gossamer.engine.shard import End
+from gossamer.engine.loop import End
 from gossamer.model.errors import ConfigError, CrawlFailedError, HeadLostError, NoClusterError
 from gossamer.model.verbs import VERBS, ConflictError, Nothing, ScaleCrawl, Seed, StopCrawl, VerbRequest
 from gossamer.stages.archive.cdxj import write_index_of

@@ -39,7 +39,7 @@ from gossamer.config.live import FILE, save
 from gossamer.engine.control import ControlSocket, Verb
 from gossamer.engine.counters import RecentList
 from gossamer.engine.delivery import Delivery
-from gossamer.engine.shard import End
+from gossamer.engine.loop import End
 from gossamer.engine.watchdogs import files_of, require_files
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK

@@ -16,7 +16,7 @@ from gossamer.assembly.revisits import scope_options
 from gossamer.assembly.values import Shard
 from gossamer.config import Config
 from gossamer.engine.delivery import Delivery
-from gossamer.engine.shard import End
+from gossamer.engine.loop import End
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import EMBED, Found, Link, Visit
 from gossamer.model.modules import ModuleError

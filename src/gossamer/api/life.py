@@ -17,7 +17,7 @@ from gossamer.assembly.integrity import store_damage
 from gossamer.assembly.parts import short_patience
 from gossamer.engine.commit import ignore
 from gossamer.engine.concurrency import AdaptiveConcurrency
-from gossamer.engine.shard import Companion, End, first_of
+from gossamer.engine.loop import Companion, End, first_of
 from gossamer.stages.archive.seals import INDEX
 from gossamer.stages.archive.uploads import Uploads
 from gossamer.state.redo import DamagedStoreError

@@ -36,7 +36,7 @@ from gossamer.config.gather import reopen, reopen_text
 from gossamer.config.secret import holds_secrets
 from gossamer.engine.control import Verb, run_verb
 from gossamer.engine.logs import log_crash
-from gossamer.engine.shard import first_of
+from gossamer.engine.loop import first_of
 from gossamer.model.errors import DISK_ERRORS, ComponentFailedError, ConfigError, CrawlFailedError, DamagedError
 from gossamer.model.product import __version__
 from gossamer.world.clock import WallClock

@@ -46,10 +46,10 @@ from gossamer.engine.counters import CrawlCounters, Telemetry, Totals
 from gossamer.engine.explain import Explainer, Lookups
 from gossamer.engine.history import PageHistory, UrlMemory
 from gossamer.engine.logs import Logs
+from gossamer.engine.loop import CrawlLoop
 from gossamer.engine.optional import NoOthers
 from gossamer.engine.pending_scope import PendingScope, ScopeMemory
 from gossamer.engine.pipeline import Pipeline
-from gossamer.engine.shard import CrawlLoop
 from gossamer.engine.stages import BatchEnding, Stages
 from gossamer.engine.watchdogs import Brakes, Resources, Watchdogs
 from gossamer.features.permit import Exclusions

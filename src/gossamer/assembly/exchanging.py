@@ -16,8 +16,8 @@ from gossamer.cluster.places import Move
 from gossamer.cluster.reports import Orders, ShardReport
 from gossamer.engine.commit import Committer, Storage
 from gossamer.engine.counters import Telemetry
+from gossamer.engine.loop import bound
 from gossamer.engine.pending_scope import PendingScope
-from gossamer.engine.shard import bound
 from gossamer.model.links import Link, Prerequisite, TravellingWalker
 from gossamer.model.visits import Failure, Reply
 from gossamer.stages.frontier.options import politeness

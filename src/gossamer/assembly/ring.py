@@ -8,8 +8,8 @@ import msgspec
 
 from gossamer.assembly.features import Features
 from gossamer.engine.history import UrlMemory
+from gossamer.engine.loop import CrawlLoop
 from gossamer.engine.pipeline import Pipeline
-from gossamer.engine.shard import CrawlLoop
 from gossamer.engine.traps import Trapping
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.scope.chain import Chain

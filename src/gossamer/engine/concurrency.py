@@ -11,8 +11,8 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer.engine.counters import Telemetry
+from gossamer.engine.loop import CrawlLoop
 from gossamer.engine.options import AUTO_FIRST, AUTO_MAX
-from gossamer.engine.shard import CrawlLoop
 from gossamer.engine.watchdogs import REQUESTS_MIN, Gauges, fitting_requests
 
 BYTES_A_REQUEST = 256 << 10

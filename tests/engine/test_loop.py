@@ -12,7 +12,7 @@ from msgspec import structs
 
 from gossamer.engine.delivery import Delivery
 from gossamer.engine.documents import SMALL_BYTES
-from gossamer.engine.shard import EPOCH_SPAN_MAX, CrawlLoop, End
+from gossamer.engine.loop import EPOCH_SPAN_MAX, CrawlLoop, End
 from gossamer.model.pages import Page
 from gossamer.model.visits import Failure, Located, Reply, Request
 from gossamer.stages.process.chain import Modules, Processed
@@ -84,7 +84,7 @@ def test_a_shard_is_behind_while_all_its_requests_are_out_and_more_have_their_tu
 ) -> None:
     with ring_of(tmp_path, star(60), crawl={"concurrency": 4}) as ring:
         ring.seed(ROOT)
-        monkeypatch.setattr("gossamer.engine.shard.BEHIND_S", 0.0)
+        monkeypatch.setattr("gossamer.engine.loop.BEHIND_S", 0.0)
         shard = ring.shard()
         found: set[tuple[bool, bool | None]] = set()
 
@@ -206,7 +206,7 @@ def test_long_robots_txt_that_arrive_together_are_read_one_at_a_time(
 ) -> None:
     """Neither are visits started for long without a look at the sockets: each may read a robots.txt again."""
     monkeypatch.setattr("gossamer.world.loop.BURST_S", 0.0)
-    monkeypatch.setattr("gossamer.engine.shard.LEASES_S_MAX", -1.0)
+    monkeypatch.setattr("gossamer.engine.loop.LEASES_S_MAX", -1.0)
     hosts = [f"http://host-{number}.example" for number in range(6)]
     rules = "User-agent: *\n" + "Disallow: /x/*/y$\n" * 2_500
     pages: dict[str, Answers] = {f"{host}/robots.txt": reply(rules.encode()) for host in hosts}

@@ -1,4 +1,4 @@
-"""Shard: the loop of a shard, which leases visits, closes epochs and detects the end of the crawl."""
+"""Loop: leads the visits of a shard: it starts them, closes epochs and detects the end of the crawl."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
