@@ -88,7 +88,7 @@ class Profiler:
                 self._way = Counter()
         elif code is Pipeline.lease.__code__:
             self._is_page = isinstance(frame.f_locals["lease"], VisitLease)
-        elif code is CrawlLoop._on_turn_done.__code__:  # noqa: SLF001 - it ends a visit, and nothing else does
+        elif code is CrawlLoop._on_task_done.__code__:  # noqa: SLF001 - it ends a visit, and nothing else does
             if self._is_page and Discovery.follow.__code__ in self._way:  # Else its address was looked up.
                 self.ways.append(self._way)
             self._way, self._is_page = Counter(), False

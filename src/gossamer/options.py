@@ -347,7 +347,7 @@ _BOUNDS: tuple[tuple[str, Callable[[Any, Any], bool], str], ...] = (
 
 
 def _expectation(given: Any, hint: Any, origin: Any, key: Key) -> str:
-    """Return what is right in place of a value; empty: it is right, except for what is within it."""
+    """Return what is expected in place of a value; empty if the value is right, apart from the values within it."""
     if origin is Literal:
         *others, last = map(repr, get_args(hint))
         inside = [one for one in get_args(hint) if isinstance(given, str) and one in given]

@@ -35,7 +35,7 @@ it: a supervisor names what ended the process.
 
 
 def component(name: str, key: str, ours: Collection[str] = (), what: str = "component") -> object:
-    """Return what `name` names: `module:Name`, `file.py:Name`, or an entry point of the group `gossamer.components`.
+    """Return the component `name`: `module:Name`, `file.py:Name`, or an entry point of the group `gossamer.components`.
 
     The module is imported now; only `assembly` calls this, for names of the configuration. `ours` are the built-in
     names of the key, and `what` is the kind of thing that it names, for the message. Raises ConfigError: there is no

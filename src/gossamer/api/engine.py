@@ -94,7 +94,7 @@ def plan_of(
 
 
 def limits_of(config: Config) -> Limits:
-    """Return what the coordinator obeys for all shards together."""
+    """Return the limits of the whole crawl, which the coordinator enforces."""
     limits = config.limits
     asks_seeds = bool(config.frontier.more_seeds_command)
     return Limits(limits.max_pages, limits.max_time_s, limits.max_bytes, config.frontier.hosts_min, asks_seeds)

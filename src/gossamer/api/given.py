@@ -91,7 +91,7 @@ def sets_of(given: object) -> list[str]:
 
 
 def plain_value(name: str, given: Any) -> Any:
-    """Return a value of a program as options have it: without types of numpy and pandas, patterns, members of an enum,
+    """Return a program's value in the form of options: without types of numpy and pandas, patterns, members of an enum,
     sets and generators. Raises ConfigError: it is an object of another kind; `name` is that of the option.
     """
     if isinstance(given, re.Pattern | Enum):

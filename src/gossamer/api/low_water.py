@@ -168,7 +168,7 @@ class LowWater:
 
 
 async def run_command(options: FrontierOptions, directory: Path, tell: Callable[[str], None]) -> list[str]:
-    """Return what `more_seeds_command` prints, one URL a line; `#` begins a comment.
+    """Return the output of `more_seeds_command`, one URL a line; `#` begins a comment.
 
     Raises:
         OSError: it cannot be started.

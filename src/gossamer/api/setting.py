@@ -145,7 +145,7 @@ def assignments_of(request: Set) -> list[str]:
 
 
 def changes_of(epochs: Epochs) -> list[dict[str, object]]:
-    """Return what was changed while the crawl ran, over all its runs, the last `CHANGES_SHOWN_MAX`."""
+    """Return the settings that were changed in any run of the crawl, the last `CHANGES_SHOWN_MAX`."""
     found: list[StoredSetting] = []
     for _, value in epochs.scan("meta", *under(CHANGES)):
         found += msgspec.msgpack.decode(value, type=list[StoredSetting])

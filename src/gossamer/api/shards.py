@@ -126,7 +126,7 @@ def last_status(directory: Path) -> dict[str, object]:
 
 
 def _saved_status(directory: Path) -> dict[str, object]:
-    """Return what `save_status` saved; empty if it cannot be read."""
+    """Return the status that `save_status` saved; empty if it cannot be read."""
     try:
         saved: dict[str, object] = json.loads((directory / STANDING).read_text(encoding="utf-8"))
     except (OSError, ValueError):

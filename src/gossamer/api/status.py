@@ -311,7 +311,7 @@ def trap_lines(traps: Traps) -> list[str]:
 
 
 def why_of(directory: str | Path, url: str) -> dict[str, object]:
-    """Return what a crawl that does not run knows of a URL. Raises ConfigError as `status_of`."""
+    """Explain a URL of a crawl that does not run. Raises ConfigError as `status_of`."""
     directory = directory_of(directory)
     config = reopen(directory / "crawl.toml")
     shards = config.cluster.workers
@@ -382,7 +382,7 @@ def _why_stopped(config: Config, directory: Path, status: Status) -> str:
 
 
 def waiting(ring: CrawlRing, uploads: Uploads | None, telemetry: Telemetry) -> WaitingReason | None:
-    """Return what the crawl waits for; None while it works, or is over. A pass over the hosts in memory at worst."""
+    """Return why the crawl waits; None while it works, or is over. A pass over the hosts in memory at worst."""
     crawl = ring.loop
     counts = uploads.counts if uploads is not None else None
     if counts is not None and counts.waiting_files and crawl.state in ("finished", "stopped"):

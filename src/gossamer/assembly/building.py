@@ -351,7 +351,7 @@ def counters_of(components: Iterable[object]) -> Counters:
 def measuring(
     counters: Callable[[], Counters], frontier: Frontier, count_due: Callable[[float], int] | None
 ) -> Callable[[EpochRow], EpochRow]:
-    """Return what completes the row of a commit, in some microseconds; with revisits, by a pass over the calendar."""
+    """Return a function that completes the row of a commit, in some µs; with revisits, by a pass over the calendar."""
     before = Counters()
 
     def measure(row: EpochRow) -> EpochRow:

@@ -243,7 +243,7 @@ def _mentions(parts: FeatureParts) -> Mentions | None:
 
 
 def _judge_of(parts: FeatureParts) -> Callable[[Url, float], Verdict]:
-    """Return what judges addresses that others name: hubs, and sources of notices."""
+    """Return a function that judges addresses that others name: hubs, and sources of notices."""
 
     def judge(url: Url, now: float) -> Verdict:
         if parts.exclusions.excludes(url):

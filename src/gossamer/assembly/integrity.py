@@ -160,7 +160,7 @@ def store_damage(home: Home, error: DamagedStoreError | GoneError) -> DamagedErr
 
 
 def fault_of(home: Home, error: DamagedStoreError) -> str:
-    """Return what is wrong with a shard's store, without its name."""
+    """Return the fault of a shard's store, without its name."""
     return str(error.strerror).removeprefix(f"cannot open the store {home.store}: ")
 
 

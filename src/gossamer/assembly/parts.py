@@ -261,7 +261,7 @@ def judges_again(chain: Chain, epochs: Epochs) -> bool:
 
 
 def explainers_of(config: Config, epochs: Epochs) -> list[Callable[[Url], dict[str, object]]]:
-    """Return what features know about a URL; imports nothing of those that are off."""
+    """Return functions that tell what features know of a URL; imports nothing of features that are off."""
     explainers: list[Callable[[Url], dict[str, object]]] = [partial(page_facts, epochs)]
     if config.crawl.render == "auto":
         from gossamer.features.render.choice import evidence_of  # noqa: PLC0415 - as the docstring says

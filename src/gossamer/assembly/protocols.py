@@ -60,7 +60,7 @@ def _rules_of(config: Config) -> RequestRules | None:
 
 
 def _signer(config: Config, clock: Clock) -> Sign | None:
-    """Return what signs requests; None if they are not signed. Raises ConfigError if there is no readable key."""
+    """Return the signer of requests; None if they are not signed. Raises ConfigError if there is no readable key."""
     options = config.identity
     if not options.key_file:
         return None

@@ -173,7 +173,7 @@ CHOICES = {
 
 
 def rendering_of(status: Status) -> str:
-    """Return what rendering took and brought; nothing where no page was rendered."""
+    """Return costs and gains of rendering; empty if no page was rendered."""
     facts = status.rendering
     if not facts:
         return ""

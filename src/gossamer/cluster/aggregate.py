@@ -156,7 +156,7 @@ def _list(value: object) -> list[object]:
 
 
 def _waiting_for(statuses: Sequence[Status]) -> str:
-    """Return what the crawl waits for; empty if any shard does not wait."""
+    """Return the reason for which the crawl waits; empty if any shard does not wait."""
     waits = [str(status.get("waiting_for") or "") for status in statuses]
     if all(status.get("ended") for status in statuses):  # All have ended: shards without URLs wait for nothing.
         waits = [wait for wait in waits if wait]

@@ -88,7 +88,7 @@ def own_components(config: Config) -> Iterator[str]:
 
 
 def rights_of(config: Config, directory: Path) -> Rights:
-    """Return what the process of a crawl in `directory` may open."""
+    """Return the paths that the process of a crawl in `directory` may open."""
     directory = directory.absolute()
     reads = [*SYSTEM, *(f"/etc/{name}" for name in ETC), *_interpreter()]
     writes = [str(directory), *DEVICES, *_link_targets(str(directory), str(directory / "state"))]

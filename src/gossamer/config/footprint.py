@@ -58,7 +58,7 @@ SHARES = {
 
 
 def fixed_bytes(config: Config) -> dict[str, int]:
-    """Return what a configuration takes before anything is fetched, by the words that name it."""
+    """Return the memory that a configuration needs before anything is fetched, by its use."""
     process = config.process
     archive = config.archive
     parts = {
@@ -90,7 +90,7 @@ def _has_isolated(process: ProcessOptions) -> bool:
 
 
 def browser_bytes(config: Config) -> int:
-    """Return what browsers and the resources of rendered pages take."""
+    """Return the memory of browsers and of the resources of rendered pages."""
     if config.crawl.render == "never":
         return 0
     return config.render.browsers * config.render.memory_bytes_max + config.render.cache_bytes_max

@@ -77,7 +77,7 @@ def configure(
 
 
 def reopen(file: Path, *, options: Mapping[str, object] | None = None, sets: Iterable[str] = ()) -> Config:
-    """Return what `effective_toml` wrote, with changes on top.
+    """Return the configuration that `effective_toml` wrote, with changes on top.
 
     Values keep their recorded origin; the origin of values that were added to the file is their line. Raises
     ConfigError: as `configure`; there is no file, or its crawl's state is no directory; or it was emptied or cut:

@@ -107,7 +107,7 @@ class Totals(msgspec.Struct):
     """The first link that each filter rejected."""
 
     def warnings(self) -> list[str]:
-        """Return what the operator should know about the crawl so far, in sentences."""
+        """Return warnings about the crawl so far, as sentences for the operator."""
         found = [sentence for _, of_one in sorted(self.warned.items()) for _, sentence in sorted(of_one.items())]
         if self.seeds.elsewhere:
             others = self.seeds.elsewhere - 1

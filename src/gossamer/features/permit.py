@@ -42,7 +42,7 @@ class Exclusions(VisitMiddleware):
 
 
 def robots_verdict(robots: SiteRobots, url: Url, now: float) -> Verdict:
-    """Return what an origin's robots.txt says of a URL; if it is unknown, with the fetch of the file."""
+    """Return the verdict of an origin's robots.txt on a URL; if it is unknown, with the fetch of the file."""
     turn_at = robots.turn_at(url, now)
     if turn_at > now:
         return Verdict(wait_until=turn_at, reason="its robots.txt is long, and others are read first")

@@ -118,7 +118,7 @@ _TDM: Final[Mapping[str, bool]] = {"1": False, "0": True}
 
 
 def content_usage(value: bytes) -> dict[str, bool]:
-    """Return what an AIPREF usage preference says (draft-ietf-aipref-vocab, "Processing Algorithm"). About 4 µs.
+    """Return the answers of an AIPREF usage preference (draft-ietf-aipref-vocab, "Processing Algorithm"). About 4 µs.
 
     Undefined labels and values, and text that cannot be parsed, are ignored.
     """
@@ -140,7 +140,7 @@ def content_usage(value: bytes) -> dict[str, bool]:
 
 
 def content_signal(value: str) -> dict[str, bool]:
-    """Return what a content signal says: `search=yes, ai-train=no`. If a signal is given twice, `no` counts."""
+    """Return the answers of a content signal: `search=yes, ai-train=no`. If a signal is given twice, `no` counts."""
     found: dict[str, bool] = {}
     for part in value.split(","):
         said = _SIGNAL.fullmatch(part)
@@ -150,7 +150,7 @@ def content_signal(value: str) -> dict[str, bool]:
 
 
 def tdm_reservation(value: str) -> dict[str, bool]:
-    """Return what a TDM reservation says: 1 reserves text and data mining, 0 does not; others are protocol errors."""
+    """Read a TDM reservation: 1 reserves text and data mining, 0 does not; others are protocol errors."""
     said = _TDM.get(value.strip())
     return {} if said is None else dict.fromkeys(AI, said)
 
@@ -165,7 +165,7 @@ _COMMONS_ALLOW: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def commons(url: str) -> dict[str, bool] | None:
-    """Return what a Creative Commons license allows; None for any other address.
+    """Return the uses that a Creative Commons license allows; None for any other address.
 
     Works in the public domain, and under BY, may be used for all purposes (BY: with attribution). Whether a model is
     adapted material that BY-SA would cover is unsettled, and the conditions NC and ND cannot be checked here.

@@ -48,7 +48,7 @@ def shell_word(path: object) -> str:
 
 
 def says_in_use(directory: object) -> str:
-    """Return what to do about a directory that another crawl holds."""
+    """Return the error for a directory that another crawl holds, with the remedy."""
     shown = shell_word(directory)
     return (
         f"{directory} is in use by another crawl; `gossamer status {shown}` shows it, `gossamer stop {shown}` ends it"
@@ -88,7 +88,7 @@ def instant(at: float) -> str:
 
 
 def cost_text(cpu_s: Mapping[str, float], requests: int, disk_bytes: int, memory_bytes: int) -> str:
-    """Return what a crawl took of its machine, with its processor time by stage."""
+    """Describe the resources of its machine that a crawl used, with its processor time by stage."""
     stages = ", ".join(f"{name} {spent_s:,.1f}" for name, spent_s in cpu_s.items() if spent_s)
     return (
         f"{sum(cpu_s.values()):,.1f} s of processor time ({stages}), {counted(requests, 'request')}, "

@@ -59,7 +59,7 @@ class ResourceCache:
         self._held_bytes = 0
 
     def find(self, url: str, session: str = "", sent: Headers = ()) -> Entry | None:
-        """Return what is stored for a URL, a session (empty: none) and headers, fresh or stale."""
+        """Return the stored reply for a URL, a session (empty: none) and headers, fresh or stale."""
         for key in (f"{url}\n{session}", f"{url}\n") if session else (url,):
             if (entry := self._entries.get(key)) is not None and entry.is_for(sent):
                 self._entries.move_to_end(key)

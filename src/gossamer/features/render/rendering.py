@@ -262,7 +262,7 @@ class PageResources(VisitMiddleware):
         return sessions.headers(url, None, self._clock.now()) if has_session and sessions is not None else ()
 
     def bound(self, prerequisite: Prerequisite, limit: asyncio.Timeout) -> None:
-        """Have the request for a resource end when no page waits for it any more."""
+        """End the request for a resource when no page waits for it any more."""
         if (wanted := self._wanted.get(prerequisite.url.text)) is not None:
             wanted.limit = limit
 

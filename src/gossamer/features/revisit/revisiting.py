@@ -98,7 +98,7 @@ class Revisiting(VisitMiddleware):
         self.revisits.note(Notice(link.url, "repeat", due_now=True, not_before=not_before), now)
 
     def compare(self, visit: Visit, visited: Visited) -> Sight:
-        """Return what a visit saw, and write the change into its row."""
+        """Return the observation of a visit, and write the change into its row."""
         sight = self._sight(visit, visited)
         visited.row.change = self.revisits.change(sight)
         return sight
@@ -155,7 +155,7 @@ class Revisiting(VisitMiddleware):
 
 
 def items_digest(findings: Findings | None) -> tuple[int, int]:
-    """Return what `Sight.items` has of a page. Items with an identity may change places."""
+    """Return the value of `Sight.items` for a page. Items with an identity may change places."""
     rows = {} if findings is None else findings.rows
     tables = sorted(name for name in rows if name.startswith("items/"))
     if findings is None or not tables:

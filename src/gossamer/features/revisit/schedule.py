@@ -76,7 +76,7 @@ class Schedule:
     # ---- visits
 
     def last_visit(self, url: Url) -> states.Memory | None:
-        """Return what is kept of a page whose last visit got it, or None. About 8 µs."""
+        """Return the memory of a page whose last visit fetched it, or None. About 8 µs."""
         memory = self._load(url)
         if memory is None or memory.original is None or memory.failures or memory.address != url.text:
             return None

@@ -97,7 +97,7 @@ class Components(StoredShard):
         self._commit_visits = options.commit_visits
 
     def ring(self, refuse: Callable[[VisitLease, Failure, float], None]) -> Ring:
-        """Return what decides about leases. No address is known before it was looked up."""
+        """Return the ring that decides about leases. No address is known before it was looked up."""
         return Ring(self.frontier, self._middlewares, self._prerequisites, lambda _host: None, refuse)
 
     def discover(self, links: Sequence[Link], now: float) -> list[Link]:

@@ -120,7 +120,7 @@ class Interval(msgspec.Struct, frozen=True):
 
 
 def intervals(samples: Sequence[Sample], options: SimulateOptions) -> list[Interval]:
-    """Return what went on between the samples, and what it was limited by."""
+    """Return the rates between the samples, and what limited them."""
     samples = _spread(samples)
     begin = Sample(**dict.fromkeys(Sample.__struct_fields__, 0.0))
     most_hosts = max((sample.hosts_active for sample in samples), default=0.0)
@@ -212,7 +212,7 @@ class Footprint(msgspec.Struct, frozen=True):
 
 
 def footprint_of(options: SimulateOptions, samples: Sequence[Sample]) -> Footprint:
-    """Return what a crawl takes at most, from the counts of all its shards. Memory has bounds by configuration, so it
+    """Return the peak use of a crawl, from the counts of all its shards. Memory has bounds by configuration, so it
     depends on the crawl's size only until they are reached.
     """
     last = samples[-1]
@@ -248,7 +248,7 @@ def footprint_of(options: SimulateOptions, samples: Sequence[Sample]) -> Footpri
 
 
 def url_seen_memory_bytes(options: SeenOptions, urls: float) -> float:
-    """Return what one shard's eliminator keeps in memory when it has seen this number of URLs."""
+    """Return the memory of one shard's eliminator that has seen this number of URLs."""
     if options.backend == "bloom":
         return _filter_bytes(options, urls)
     grown = urls * SEEN_URL_MEMORY_BYTES[options.backend]

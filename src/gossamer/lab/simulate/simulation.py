@@ -146,8 +146,8 @@ class SimulatedShard:
 
     # ---- visits out
 
-    def lend(self, now: float) -> None:
-        """Begin what may begin now, and ask to be woken when there may be more."""
+    def begin_visits(self, now: float) -> None:
+        """Begin the visits that may begin now; schedule a wake-up for when more may."""
         while self.out < self.slots:
             lease = self._frontier.select(now)
             if lease is None:
@@ -165,7 +165,7 @@ class SimulatedShard:
     def _wake(self, now: float) -> None:
         if now >= self.wake_at:
             self.wake_at = float("inf")
-            self.lend(now)
+            self.begin_visits(now)
 
     def _begin(self, lease: Lease, now: float) -> None:
         step = self._ring.decide(lease, now)
@@ -178,7 +178,7 @@ class SimulatedShard:
     def _on_lookup(self, lease: Lease, now: float) -> None:
         self.out -= 1
         self._ring.on_resolved(lease, Located((self._web.host(lease.url.host).address,), now + DAY_S), now)
-        self.lend(now)
+        self.begin_visits(now)
 
     def _fetch(self, lease: Lease, host: ModelHost, now: float) -> None:
         self.out += 1
@@ -275,7 +275,7 @@ class SimulatedShard:
 
     def _leave(self, now: float) -> None:
         self.out -= 1
-        self.lend(now)
+        self.begin_visits(now)
 
 
 STARTS_AT = 1_700_000_000.0
@@ -379,7 +379,7 @@ class Simulation:
         for host in self._web.seeds():
             self._shards[host.shard].arrive([Link(host.url(self._web.find(host)), "seed", 0)], STARTS_AT)
         for shard in self._shards:
-            shard.lend(STARTS_AT)
+            shard.begin_visits(STARTS_AT)
         wanted = options.pages / self._whole_scale if options.pages is not None else float("inf")
         whole = min(wanted, float(sum(host.pages for host in self._web.hosts)))
         ends_at = STARTS_AT + (options.time_s_max or float("inf"))
@@ -408,7 +408,7 @@ class Simulation:
 
         def arrive(now: float) -> None:
             receiver.arrive(links, now)
-            receiver.lend(now)
+            receiver.begin_visits(now)
 
         self._events.at(at, arrive)
 

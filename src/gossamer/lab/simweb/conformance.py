@@ -124,7 +124,7 @@ def _row(behaviour: Behavior, some: list[_Asked], walk: TruthWalk, outcomes: Map
 
 
 def _faults(one: _Asked, behaviour: Behavior, outcomes: Mapping[str, str] | None) -> dict[str, str]:
-    """Return what is wrong with each page that is not as it must be."""
+    """Return the fault of each page that is not as it must be."""
     spelled = Counter[str]()
     for path, count in one.counts.items():
         spelled[unquote(path)] += count

@@ -151,7 +151,7 @@ class Web:
         return self._pages.number(host, path) is not None or self._special(host, path).once
 
     def robots(self, host: WebHost) -> robots.RobotsPlan:
-        """Return what a host's robots.txt says."""
+        """Return the content of a host's robots.txt."""
         plan = robots.plan(host.robots, host, self.options, self.hosts[0])
         named = "".join(f"Sitemap: {url}\n" for url in self.sitemaps(host))
         if not named:

@@ -419,7 +419,7 @@ class StoredRecords:
         return sound_record(member, path, offset, 0, length, url)
 
     def behind(self, path: Path, offset: int) -> BinaryIO:
-        """Return what follows in a file, as far as it is read at once. Raises as `member`."""
+        """Return the next part of a file, as much as is read at once. Raises as `member`."""
         return io.BytesIO(self._held_from(path, offset, AHEAD_BYTES // 2))
 
     def _held_from(self, path: Path, offset: int, length: int) -> memoryview:

@@ -247,7 +247,7 @@ def earlier_of(one: ExportedCrawl | Path, logs: Path) -> KnownTexts:
 
 
 def _inputs_of(crawl: ExportedCrawl, tables: Sequence[str], request: ExportRequest, folder: Path) -> ExportInputs:
-    """Return what an export reads: of permitted pages alone, where there is a permission."""
+    """Return the inputs of an export: with a permission, those of permitted pages only."""
     to = request.to
     permitted = request.permitted
     share = request.share

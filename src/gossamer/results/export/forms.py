@@ -90,7 +90,7 @@ class MarkdownFiles:
             path.write_bytes(front_matter(row, written).encode("utf-8", "replace"))
 
     def settle(self) -> bool:
-        """Make what was added durable, and say so."""
+        """Make the added rows durable; return whether they are."""
         sync_everything()
         return True
 
@@ -223,7 +223,7 @@ class BulkRequests:
         self.length += len(data)
 
     def settle(self) -> bool:
-        """Make what was added durable, and say so."""
+        """Make the added rows durable; return whether they are."""
         self._file.sync()
         return True
 

@@ -155,7 +155,7 @@ class Names(AbstractContextManager["Names"]):
         return ""
 
     def place(self, directory: str) -> Place:
-        """Return what names a URL from within a directory: its file, or the URL itself where there is none."""
+        """Return the reference to a URL from within a directory: its file, or the URL itself if it has none."""
 
         def relative_name(url: str) -> str:
             name = self.of(url)

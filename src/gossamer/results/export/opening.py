@@ -117,7 +117,7 @@ def _logs(home: Home, manifest: list[ManifestEntry]) -> list[CommittedLog]:
 
 
 def export_means(config: Config, *, markdown: bool = True) -> Means:
-    """Return what exports of pages need: the decoder, and functions from a page to text and, if wanted, `markdown`."""
+    """Return an export's dependencies: the decoder, and functions from a page to text and, if wanted, `markdown`."""
     options = replace(config.process, text=True)
     reading = Modules([VisibleText(options)], options)
     names = ("main_text", "markdown", "metadata") if markdown else ("main_text", "metadata")

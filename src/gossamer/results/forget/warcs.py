@@ -129,7 +129,7 @@ def save_payloads(
 
 
 def load_payloads(holdings: Holdings) -> SavedPayloads:
-    """Return what `save_payloads` noted."""
+    """Return the notes of `save_payloads`."""
     note = holdings.note_of("moves")
     return msgspec.json.decode(note.read_bytes(), type=SavedPayloads) if note.exists() else SavedPayloads()
 

@@ -248,7 +248,7 @@ class Captures:
         return "" if reason == "scope" and not (self._judges_scope and self.seeds) else reason
 
     def examine(self, capture: Capture) -> Examined | None:
-        """Return what a page says, before it is concluded; None if that is done only then."""
+        """Return a page's examination, before it is concluded; None if it is examined only then."""
         url = self._stages.namer.name(capture.url)
         if url is None or url.key in self.seeds or self._stages.quarantine.suspects(url.fingerprint):
             return None
@@ -329,7 +329,7 @@ class Captures:
         return examined
 
     def _look_again(self, url: Url, reply: Reply, examined: Examined, rendered: Rendered) -> Examined:
-        """Return what a page says that a browser rendered."""
+        """Return the examination of a page that a browser rendered."""
         # Other archives need none of it.
         from gossamer.features.render.rendering import BOM, add_sent  # noqa: PLC0415
 

@@ -241,7 +241,7 @@ def _request(content: bytes) -> dict[str, Any]:
 
 
 def _metadata(content: bytes) -> dict[str, Any]:
-    """Return what Heritrix (`via`, `hopsFromSeed: LLE`, `fetchTimeMs`) and Gossamer (these and others) say."""
+    """Return the fields of Heritrix (`via`, `hopsFromSeed: LLE`, `fetchTimeMs`) and Gossamer (these and others)."""
     found: dict[str, Any] = {}
     for line in content.decode("utf-8", "replace").split("\n"):
         name, _, value = line.partition(":")

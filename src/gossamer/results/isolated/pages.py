@@ -72,7 +72,7 @@ def answer_stretches(file: Path) -> None:
 
 
 def _open_crawl(file: Path) -> tuple[Config, Spills]:
-    """Return what a crawl runs with, and its folder for large content: all that a sandbox lets this process change."""
+    """Return a crawl's configuration and its folder for large content, all that a sandbox lets this process change."""
     config = reopen(file)
     folder = file.absolute().parent / "state/spill"
     if config.process.sandbox != "off":

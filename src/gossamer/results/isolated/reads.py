@@ -112,7 +112,7 @@ def seal(secret: bytes, place: ReplayPlace) -> str:
 
 
 def unseal(secret: bytes, path: str) -> ReplayPlace | None:
-    """Return what a path leads to; None for one that was not made with `secret`."""
+    """Return the place that a sealed path names; None if it was not made with `secret`."""
     try:
         found = base64.urlsafe_b64decode(path + "=" * (-len(path) % 4))
     except ValueError:

@@ -225,7 +225,7 @@ def _beyond(build: Build, batch: pa.RecordBatch, part: Mask) -> Mask:
 
 
 def _variants(keys: pa.Array, texts: pa.Array, part: Mask) -> npt.NDArray[np.uint32]:
-    """Return what distinguishes links to one target for filters: another text, or being part of a page."""
+    """Return numbers that distinguish links to one target for filters: another text, or being part of a page."""
     variant = np.where(part, kinds.EMBEDDED, 0).astype(np.uint32)
     differs = np.flatnonzero(pc.not_equal(keys, texts).to_numpy(zero_copy_only=False))
     if len(differs):

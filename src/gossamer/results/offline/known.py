@@ -57,7 +57,7 @@ class Filters:
         self._files = [(path, _places(path)) for path in paths]
 
     def hold(self, fps: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-        """Say for sorted fingerprints which are held, or pass for it. Raises ConfigError where a file is damaged."""
+        """Return which sorted fingerprints are known, or count as known. Raises ConfigError where a file is damaged."""
         held = np.zeros(len(fps), bool)
         if not self._files:
             return held

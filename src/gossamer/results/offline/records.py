@@ -176,7 +176,7 @@ class Buffer:
             self.bytes += rows.nbytes
 
     def take(self) -> Rows:
-        """Return what waits, sorted by key; records of one key in the order they came in."""
+        """Return the waiting records, sorted by key; those of one key in the order in which they were added."""
         rows = np.concatenate(self._parts) if self._parts else np.empty(0, self.kind.dtype)
         self._parts = []
         self.bytes = 0

@@ -37,7 +37,7 @@ class ReportRows(NamedTuple):
 
 
 def cost_of(report: Report) -> ReportRows:
-    """Return what the crawl took of its machine, and what a million pages take."""
+    """Return the resources that the crawl used, and those of a million pages."""
     taken = report.cost
     rows = [
         (one.name, f"{one.core_hours:,.2f}", "" if one.price is None else f"{one.price:,.3f}")

@@ -189,7 +189,7 @@ def _shorten(text: str, width: int) -> str:
 
 
 def _bar(part: float, width: int) -> str:
-    """A bar of at least one eighth of a cell; none of nothing."""
+    """Return a bar of at least one eighth of a cell; an empty one for 0."""
     whole, rest = divmod(max(1, round(part * width * 8)) if part else 0, 8)
     return "█" * whole + (_EIGHTHS[rest] if rest else "")
 

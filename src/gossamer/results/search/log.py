@@ -83,7 +83,7 @@ class IndexFollower(Following):
     """Indexes finished logs, and removes them."""
 
     def __init__(self, options: SearchOptions, journals: Journals) -> None:
-        """Take up the index of a crawl. Raises ConfigError: it is one that this version cannot read."""
+        """Open the index of a crawl. Raises ConfigError: this version cannot read it."""
         self._options = options
         self._journals = journals
         self._folder = journals.directory / FOLDER

@@ -107,7 +107,7 @@ class QueryMatcher:
         return query if atom.weight == 1.0 else Query.boost_query(query, atom.weight)
 
     def _second_chance(self, atom: QueryAtom, named: Sequence[str]) -> list[Query]:
-        """Return what also finds pages with other forms of the words."""
+        """Return queries that also find pages with other forms of the words."""
         found: list[Query] = []
         if atom.is_quoted or atom.field or len(atom.terms) > 1:
             if not any(map(is_dense, atom.terms)):
@@ -184,7 +184,7 @@ def _everything() -> Query:
 
 
 def filter_value(field: str, text: str) -> str:
-    """Return what a filter compares: of an address its host, of a language with a region the language."""
+    """Return the value that a filter compares: the host of an address, the language of a language with a region."""
     value = text.strip().lower()
     if field in ("language", "lang"):
         return re.split("[-_]", value, maxsplit=1)[0]

@@ -1,4 +1,4 @@
-"""Parse: a query as people write it becomes words, phrases and groups; what it cannot mean is said, not dropped.
+"""Parse: a query as people write it becomes words, phrases and groups; parts that cannot be used are reported.
 
 A colon, a bracket in a word and a hyphen are text, except for a colon after the name of a field.
 """

@@ -66,7 +66,7 @@ class Snippets:
                 yield at + place, at + place + len(wanted), wanted
 
     def _matches(self, word: str, language: str) -> str:
-        """Return what of the query a word of the page matches; empty for nothing."""
+        """Return the part of the query that a word of the page matches; empty if none."""
         known = self._found.get((word, language))
         if known is None:
             loose = [form for term in terms_of(word) for form in (term, *loose_of(term, language))]

@@ -137,7 +137,7 @@ def loose_terms(terms: list[str], language: str) -> list[str]:
 
 
 def joined_terms(text: str) -> list[str]:
-    """Return what readers may write for the words of a text: `email` for e-mail, `user` for getUserById, each once."""
+    """Return other spellings of the words of a text: `email` for e-mail, `user` for getUserById, each once."""
     for mark in _APOSTROPHES:
         text = text.replace(mark, "'")
     text = _without_marks(text)

@@ -118,7 +118,7 @@ class Archives:
         return place
 
     def add_prerequisite(self, reply: Reply, via: str, link_type: str) -> None:
-        """Pass a reply to those archives that keep such replies. After `close` it is dropped: no page waits for it.
+        """Pass a reply to the archives that keep such replies. After `close` it is dropped: no page waits for it.
         Raises OSError: the disk is full; ComponentFailedError: a component failed.
         """
         if not self._closed:

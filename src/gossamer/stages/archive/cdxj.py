@@ -106,7 +106,7 @@ class StandingRecords:
 
 
 def _with_request(url: str, sent: str) -> str:
-    """Return what the key of a listed request is made of, as replay tools do, so that a plain GET does not find it."""
+    """Return the address of which replay tools make the key of a listed request: a plain GET does not find it."""
     method, _, digest = sent.partition(":")
     return f"{url}{'&' if '?' in url else '?'}__wb_method={method}&__wb_post_data={digest}"
 

@@ -274,7 +274,7 @@ def _last_mark(data: bytes) -> int:
 
 
 def arc_fields(line: bytes) -> dict[str, str] | None:
-    """Return what the first line of an ARC record says, by the names of WARC's fields; None of another line.
+    """Return the values in the first line of an ARC record, by the names of WARC's fields; None for another line.
 
     Address, IP, date, type and length (version 1), with result, checksum and others before the length (version 2).
     Addresses and types may hold spaces.

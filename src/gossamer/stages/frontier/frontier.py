@@ -413,7 +413,7 @@ class Frontier:
     # ---- reports
 
     def facts(self, url: Url) -> HostFacts:
-        """Return what is known of a URL's host, for `why`."""
+        """Return the facts of a URL's host, for `why`."""
         host = self.hosts.get(url.host, url.partition)
         site_gate = self._workbench.site_gate(host.site) if host.site is not None else ""
         budget = self.ledger.options

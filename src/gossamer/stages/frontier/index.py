@@ -171,7 +171,7 @@ class HostIndex:
         self.deferred.hosts += 1
 
     def enter_waiting(self, host: Host, site: str, level: int) -> None:
-        """Let a host wait until its site has a place for it in memory."""
+        """Move a host to the index of hosts that wait for a place of their site in memory."""
         chance = self._dice.bits(32)
         prefix = host_prefix(host.partition, site)
         self._move(host, "waiting", prefix + bytes((level,)) + chance.to_bytes(4) + host.name.encode())

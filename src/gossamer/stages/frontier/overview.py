@@ -54,7 +54,7 @@ def overview(active: Iterable[Host], known: Iterable[Host], now: float, most: in
 
 
 def limit_of(host: Host, now: float) -> str:
-    """Return what an active host waits for, as one of a fixed set of words."""
+    """Return the reason for which an active host waits, as one of a fixed set of words."""
     record = host.record
     if record.closed:
         return "closed"
@@ -310,7 +310,7 @@ def _describe_lasting(host: Host, left_s: float, longer_s: float, *, alone: bool
 
 
 def _remedy(host: Host, left_s: float) -> str:
-    """Return what would shorten it. A Crawl-delay is the host's wish, and is never shortened."""
+    """Return a remedy that shortens it. A Crawl-delay is set by the host, and is never shortened."""
     record = host.record
     rules = host.rules
     delay_s = rules.delay_s(record.fetches_s, record.crawl_delay_s)

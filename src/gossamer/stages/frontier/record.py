@@ -251,7 +251,7 @@ class HostRecord(msgspec.Struct, array_like=True, gc=False):
     """Origins that fail, and those with a port; None: empty."""
 
     def origin(self, key: str) -> Origin | None:
-        """Return what is known of an origin (`origins.key_of`); None: it never failed, and has no port."""
+        """Return the state of an origin (`origins.key_of`); None: it never failed, and has no port."""
         return self.origins[key] if self.origins and key in self.origins else None
 
     @property

@@ -287,7 +287,7 @@ class Scheduler:
         self._hosts.touch(host)
 
     def _wait(self, host: Host, level: int) -> None:
-        """Let a host wait until its site has a place for it on the workbench."""
+        """Move a host to the index of hosts that wait for a place of their site on the workbench."""
         self._index.enter_waiting(host, self._sites.crowd(host), level)
         self._hosts.touch(host)
 

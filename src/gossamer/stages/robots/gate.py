@@ -82,7 +82,7 @@ class RobotsGate:
         into.robots_misses = self._rules.misses
 
     def verdict(self, record: RobotsRecord | None, url: Url, now: float) -> RobotsVerdict:
-        """Return what to do with `url`, given its origin's record. About 1 µs if the rules are in memory."""
+        """Return the verdict on `url`, given its origin's record. About 1 µs if the rules are in memory."""
         options = self._options
         if not options.obey:
             return ALLOWED

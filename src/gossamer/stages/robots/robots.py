@@ -49,7 +49,7 @@ class SiteRobots:
         self._records: RecentlyUsed[str, RobotsRecord] = RecentlyUsed(options.cache_hosts_max, options.cache_bytes_max)
 
     def verdict(self, url: Url, now: float) -> RobotsVerdict:
-        """Return what the current rules permit; `unknown` if they must be fetched first. 2 µs from memory."""
+        """Return the verdict of the current rules; `unknown` if they must be fetched first. 2 µs from memory."""
         if url.text.startswith(self._without):
             return ALLOWED
         return self._gate.verdict(self._record_of(url.partition, url.origin), url, now)
@@ -126,7 +126,7 @@ class SiteRobots:
 
 
 def record_of(epochs: Epochs, url: Url) -> RobotsRecord | None:
-    """Return what a shard's store has of the robots.txt of a URL's origin. One read."""
+    """Return a shard's stored record of the robots.txt of a URL's origin. One read."""
     data = epochs.get("meta", _key(url.partition, url.origin))
     return decode(data) if data is not None else None
 

@@ -115,7 +115,7 @@ class Chain:
         return ""
 
     def explain(self, link: Link) -> str:
-        """Return what `reason` returns, uncounted, for explanations."""
+        """Return the same as `reason` without counting it, for explanations."""
         return next((name for rejects, name in self._steps if rejects(link)), "")
 
     def rejects_resource(self, link: Link) -> str:
