@@ -65,16 +65,16 @@ def test_one_limit_of_addresses_makes_gates(per_address: int, address_delay_s: f
 SITE = "example.org"
 
 
-def sites_with_waiting_hosts(bench: Workbench) -> Sites:
+def sites_with_waiting_hosts(workbench: Workbench) -> Sites:
     """Return sites of which one has a waiting host in partition 7. They do not look for it."""
-    return Sites(bench, cast("HostIndex", None), T0, FrontierOptions(), waiting=[(7, f"a.{SITE}")])
+    return Sites(workbench, cast("HostIndex", None), T0, FrontierOptions(), waiting=[(7, f"a.{SITE}")])
 
 
 def test_a_site_that_was_there_before_its_gates_uses_them() -> None:
-    bench = Workbench(1, 2)
-    sites = sites_with_waiting_hosts(bench)
-    sites.share({SITE}, SharedGates(bench, Wanted(), SiteLimits(2, has_delay=False), addresses=False))
-    site = bench.find_site(SITE)
+    workbench = Workbench(1, 2)
+    sites = sites_with_waiting_hosts(workbench)
+    sites.share({SITE}, SharedGates(workbench, Wanted(), SiteLimits(2, has_delay=False), addresses=False))
+    site = workbench.find_site(SITE)
     assert site is not None
     assert site.tokens is not None
 

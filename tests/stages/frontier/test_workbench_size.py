@@ -1,4 +1,4 @@
-"""The room on the workbench: as many hosts as requests wait for, within hosts and bytes."""
+"""The size of the workbench: as many hosts as requests wait for, within hosts and bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The course of a crawl: fine for minutes, coarse for a month, and never more points than its rings hold."""
+"""The timeline of a crawl: fine for minutes, coarse for a month, and never more points than its rings hold."""
 
 from __future__ import annotations
 

@@ -18,15 +18,15 @@ def host(name: str) -> Host:
 
 @pytest.mark.promise("Order and fairness", "A crawl ends when every host has nothing left.")
 def test_a_withdrawn_turn_is_not_waited_for() -> None:
-    bench = Workbench(1)
+    workbench = Workbench(1)
     early, late = host("early"), host("late")
-    place = bench.place("127.0.0.1", 1, 0.0)
+    place = workbench.place("127.0.0.1", 1, 0.0)
     for one, at in ((early, 10.0), (late, 20.0)):
-        bench.settle(one, place)
-        bench.offer(one, at)
-    assert bench.next_at() == 10.0
-    bench.withdraw(early)
-    assert bench.next_at() == 20.0
-    bench.withdraw(late)
-    assert bench.next_at() is None
-    assert bench.take(30.0) is None
+        workbench.settle(one, place)
+        workbench.offer(one, at)
+    assert workbench.next_at() == 10.0
+    workbench.withdraw(early)
+    assert workbench.next_at() == 20.0
+    workbench.withdraw(late)
+    assert workbench.next_at() is None
+    assert workbench.take(30.0) is None
