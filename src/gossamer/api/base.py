@@ -93,7 +93,7 @@ class BaseCrawler(SuggestsAttributes, ABC):
         )
 
     def on_note(self, callback: Callable[[str], None]) -> None:
-        """Have `callback` called with sentences for people. Exceptions that it raises are logged."""
+        """Call `callback` with each sentence for people. Exceptions that it raises are logged."""
         require_callable(callback, "callback")
         self._listeners.append(callback)
 

@@ -127,7 +127,7 @@ class _ShardPages:
 
 
 def _reply_of(row: PageRow, bodies: RecordBodies) -> tuple[Reply | None, Content | None]:
-    """Return what the server sent, or scripts made of it; None without a record of it here, as of a copy, or of a file
+    """Return the reply as sent, or as scripts changed it; None without a record of it here, as of a copy, or of a file
     that was uploaded.
     """
     if row.warc_offset is None or row.warc_length is None:

@@ -175,7 +175,7 @@ class PartitionMoves:
             self._redirect(prerequisite, now)
 
     def _redirect(self, prerequisite: Prerequisite, now: float) -> None:
-        """Have the new owner of a host make a fetch that waited for its turn here."""
+        """Pass a fetch that waited for its turn here to the new owner of its host."""
         if not self._exchange.has(prerequisite.origin):
             self._exchange.prerequisites.drop(prerequisite)  # Other shards ask its new owner.
         elif not self._exchange.run_prerequisite(prerequisite):

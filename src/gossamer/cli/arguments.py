@@ -235,7 +235,7 @@ def near(name: str, known: Iterable[str]) -> str:
 
 
 def _other_option(option: str, known: Collection[str]) -> str:
-    """Return what to type instead: what another program means by the option, or else a similar name."""
+    """Return a clause that names the option to type instead: what another program means, or a similar name."""
     misprint = near(option, known)
     meant = meaning(option, known)
     named = misprint.removeprefix("; did you mean ").rstrip("?")
@@ -243,7 +243,7 @@ def _other_option(option: str, known: Collection[str]) -> str:
 
 
 def _command_for(name: str, known: Collection[str]) -> str:
-    """Return what to type instead of a command of another program, or nothing."""
+    """Return a clause that names the command to type instead of one of another program; empty if none."""
     from gossamer.config.synonyms import synonyms
 
     found = synonyms().commands.get(name.lower(), "") if "crawl" in known else ""
@@ -253,7 +253,7 @@ def _command_for(name: str, known: Collection[str]) -> str:
 
 
 def meaning(option: str, known: Collection[str]) -> str:
-    """Return what to type instead of an option of another program, or nothing if the command does not take it."""
+    """Return a clause that names the option to type instead of one of another program; empty if there is none."""
     from gossamer.config.synonyms import equivalent_of, synonyms
 
     others = synonyms()
@@ -273,7 +273,7 @@ def meaning(option: str, known: Collection[str]) -> str:
 
 
 def _at_resume(option: str) -> str:
-    """Return what to type instead of an option that only the start of a crawl has, or nothing."""
+    """Return the remedy for an option that only the start of a crawl has; empty if none."""
     from gossamer.config.flags import FLAGS
 
     if option in ("-c", "--config"):

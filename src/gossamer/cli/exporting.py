@@ -186,7 +186,7 @@ def export(
 
 
 def _summary(output: str, done: Exported) -> str:
-    """Return what was exported to a path or a URI, as the beginning of a line."""
+    """Describe an export to a path or a URI, as the beginning of a line."""
     read = ", ".join(f"{counted(rows, 'row')} of {name}" for name, rows in done.rows.items())
     state = "finished" if done.resumed else "written"
     target = Path(output)

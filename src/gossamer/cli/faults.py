@@ -103,7 +103,7 @@ class Comparing:
 
 
 def lines_of(check: SiteCheck, records: Path, level: Level) -> list[str]:
-    """Return what a terminal shows of a check: causes of many faults, errors and unchecked links by kind, numbers."""
+    """Return a check's lines for a terminal: causes of many faults, errors and unchecked links by kind, numbers."""
     from gossamer.results.check.causes import causes_of
     from gossamer.results.export.faults import KINDS
 

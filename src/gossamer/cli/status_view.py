@@ -73,7 +73,7 @@ def status_text(status: Status) -> str:
 
 
 def sandbox_of(status: Status) -> str:
-    """Return what bounds the process that parses, or why nothing does; nothing where that is not known."""
+    """Return the sandbox of the process that parses, or why it has none; empty if that is not known."""
     if (sandbox := status.sandbox) is None:
         return ""
     bounded = ", ".join(sandbox.enforced).replace("_", " ")

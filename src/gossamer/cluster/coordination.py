@@ -375,7 +375,7 @@ class Coordination:
         self.moves.copied = Copied(version, shards)
 
     def note_seeds(self) -> None:
-        """Say that seeds were added: their redirects may widen the scope again."""
+        """Note that seeds were added: their redirects may widen the scope again."""
         self._is_scope_final = False
         self._scope_final = ScopeFinal(self.shards)
         self.wants_seeds = False
@@ -383,7 +383,7 @@ class Coordination:
         self._few = []
 
     def end_seeds(self) -> None:
-        """Say that there are no more seeds to request."""
+        """Note that there are no more seeds to request."""
         self.wants_seeds = False
         self.kept.seeds_over = True
         self._save(self.kept)
@@ -616,7 +616,7 @@ class Coordination:
             )
 
     def _check_arrivals(self) -> None:
-        """Have shards that Ray does not start on their new machine start on any other."""
+        """Start shards on any other machine that Ray does not start on their new one."""
         for shard, (at, machine) in list(self._arrivals.items()):
             is_heard = self._heard_at[shard] > at
             if not is_heard and self._now - at <= ARRIVE_S_MAX:

@@ -97,7 +97,7 @@ class LeaseClient:
             self._hand_back(address, borrowed)
 
     def leave(self, address: str) -> None:
-        """Say that no host here uses an address any more."""
+        """Note that no host here uses an address any more."""
         borrowed = self._borrowed.get(address)
         if borrowed is None:
             return

@@ -151,7 +151,7 @@ def _read_values(text: str, file: Path) -> tuple[Values, dict[str, str]]:
 
 
 def _argument_meant(name: str) -> str:
-    """Return what to write instead of an argument in Python, after `; `, or nothing."""
+    """Return the remedy for an argument in Python, after `; `; empty if none is known."""
     if said := synonyms().arguments.get(name):
         return f"; {said}"
     if same := [key for key in keys() if key.partition(".")[2] == name]:
@@ -382,7 +382,7 @@ _TYPOGRAPHIC = "\u00ab\u00bb\u2018\u2019\u201a\u201c\u201d\u201e"
 
 
 def _quote(text: str, error: ValueError) -> str:
-    """Return what to type in place of a line of a file that is not TOML, as a clause; nothing if that is not known."""
+    """Return the remedy for a line of a file that is not TOML, as a clause; empty if none is known."""
     named = re.search(r"at line (\d+)", str(error))
     line = text.splitlines()[int(named[1]) - 1][:120] if named is not None else ""
     if found := _ESCAPES.match(line):

@@ -70,7 +70,7 @@ def hosts_of(path: Path) -> HostSet:
 
 
 def all_forgotten(config: Config, directory: Path) -> list[ForgottenEntry]:
-    """Return what was forgotten: of the crawl's own list, of the one that it shares with others, and of the crawls
+    """Return the forgotten pages: of the crawl's own list, of the one that it shares with others, and of the crawls
     whose pages it does not fetch again. Raises ConfigError: the shared list cannot be read, or a line of either is not
     an entry.
     """

@@ -308,7 +308,7 @@ class Config(Section, frozen=True):
     _origins: dict[str, str] = {}
 
     def origin(self, key: str) -> str:
-        """Say where the value of `section.key` came from: `default`, a file with its line, or an option."""
+        """Return the origin of the value of `section.key`: `default`, a file with its line, or an option."""
         return self._origins.get(key, "default")
 
     @property

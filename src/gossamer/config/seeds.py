@@ -229,7 +229,7 @@ class Visitable:
         self._local = local_names(Path(config.resolve.hosts_file)) if config.resolve.hosts_file else frozenset[str]()
 
     def which(self, urls: Sequence[Url | None]) -> list[bool]:
-        """Say of each whether it may be visited; None may not."""
+        """Return, for each address, whether it may be visited; None may not."""
         visitable: list[bool] = []
         for host, group in groupby(urls, lambda url: "" if url is None else url.host):
             may = self._may(host)

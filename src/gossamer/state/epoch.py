@@ -297,7 +297,7 @@ def load(kept: Redo | Epochs, key: bytes, kind: type[Kind]) -> Kind:
 
 
 def begun_with(epochs: Epochs, key: bytes, first: bytes) -> bytes:
-    """Return what a crawl began with: the stored value of a key, or `first`, which is stored then."""
+    """Return the value with which a crawl began: the stored one of a key, or `first`, which is stored then."""
     begun = epochs.get("meta", key)
     if begun is None:
         epochs.put("meta", key, first)

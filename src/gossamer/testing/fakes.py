@@ -177,7 +177,7 @@ class FixedResolver:
         self._known: dict[str, Located] = {}
 
     def cached(self, host: str) -> Located | None:
-        """Return what `resolve` gave before."""
+        """Return the earlier result of `resolve`."""
         return self._known.get(host)
 
     async def resolve(self, host: str) -> Located | Failure:

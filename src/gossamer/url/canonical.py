@@ -58,7 +58,7 @@ class Canonicalizer:
         return url if self.cautious and not self.hosts and is_plain(url) else self.key_by_rules(url)
 
     def key_by_rules(self, url: str) -> str:
-        """Return what `key` returns, by applying each rule in turn, without the fast path."""
+        """Do the same as `key` by applying each rule in turn, without the fast path."""
         parts = split(url)
         if parts is None:
             return url

@@ -113,7 +113,7 @@ class Namer:
         return self.canonicalizer.changes(text)
 
     def names(self, texts: Iterable[str]) -> list[Url | None]:
-        """Return what `name` returns for each of several addresses."""
+        """Do the same as `name` for each of several addresses."""
         named: list[Url | None] = []
         for text in texts:
             # An http address always has a path, so this slash ends its authority; `_prefix` handles other schemes.

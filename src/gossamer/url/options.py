@@ -70,6 +70,6 @@ class UrlOptions(Section, frozen=True):
         return frozenset(self.split_sites)
 
     def canonicalizer(self) -> Canonicalizer:
-        """Return what makes keys by these options."""
+        """Return the canonicalizer with these options."""
         own = {name: site.rules for name, site in self.sites.items()}
         return Canonicalizer(self.rules, self.hosts.rules(), own)

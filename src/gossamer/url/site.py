@@ -42,7 +42,7 @@ def site_of(host: str) -> str:
 
 
 def site_by_list(host: str) -> str:
-    """Return what `site_of` returns for a host of several labels, using the library."""
+    """Do the same as `site_of` for a host of several labels, using the library."""
     found = _suffix_list()(host)
     if not found.suffix:
         return ".".join(host.split(".")[-2:])
@@ -55,7 +55,7 @@ def is_suffix(host: str) -> bool:
 
 
 def is_suffix_by_list(host: str) -> bool:
-    """Return what `is_suffix` returns, using the library."""
+    """Do the same as `is_suffix`, using the library."""
     found = _suffix_list()(host)
     return bool(found.suffix) and not found.domain
 

@@ -129,7 +129,7 @@ def make_directory(path: Path) -> None:
 
 
 def there_before(path: Path) -> tuple[list[Path], list[str]]:
-    """Return what `make_directory` will make, innermost first, and the names in the directory if it is there."""
+    """Return the directories that `make_directory` makes, innermost first, and the names in it if it exists."""
     return _missing(path), [one.name for one in path.iterdir()] if path.is_dir() else []
 
 

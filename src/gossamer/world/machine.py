@@ -91,7 +91,7 @@ class ThisMachine:
 
 
 def disk_bytes(directory: Path) -> int:
-    """Return what the files below a directory take on disk, each once. About 2 µs a file; those that vanish count 0."""
+    """Return the disk space of the files below a directory, each once. About 2 µs a file; those that vanish count 0."""
     sizes: dict[tuple[int, int], int] = {}
     for folder, _, names in os.walk(directory):
         for name in names:

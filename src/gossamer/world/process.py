@@ -57,7 +57,7 @@ def child_environment() -> dict[str, str]:
 
 
 def die_with_parent(parent_pid: int) -> None:
-    """Have the kernel kill this process when its parent ends for any reason (Linux; elsewhere nothing happens).
+    """Let the kernel kill this process when its parent ends for any reason (Linux; elsewhere nothing happens).
 
     Otherwise a shard would go on crawling without its supervisor.
     """

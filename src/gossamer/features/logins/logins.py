@@ -198,7 +198,7 @@ class FormLogins(VisitMiddleware):
         return ALLOWED if login is None or login.prerequisite is None else Verdict(park=True, owner=self.name)
 
     def reserve(self, url: Url, now: float) -> None:
-        """Have a session used by one visit at a time."""
+        """Let one visit at a time use a session."""
         login = self._of(url)
         if login is not None:
             login.is_used = True
@@ -257,7 +257,7 @@ class FormLogins(VisitMiddleware):
         return self._conclusion(page.visit, why, now)
 
     def _conclusion(self, visit: Visit, why: str, now: float) -> Conclusion | None:
-        """Have a page requested again after a new login, if `why` says that there was no session."""
+        """Request a page again after a new login, if `why` says that there was no session."""
         login = self._of(visit.url)
         if not why or login is None:
             return None

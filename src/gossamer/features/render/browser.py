@@ -277,7 +277,7 @@ def probe(options: RenderOptions) -> int:
 
 
 async def open_pipe(reads: int, writes: int) -> Pipe:
-    """Return what is read from and written to a browser by two file descriptors, which it closes."""
+    """Return the streams to read from and write to a browser by two file descriptors, which it closes."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=MESSAGE_BYTES_MAX)
     reading, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reads, "rb", 0))

@@ -240,7 +240,7 @@ def place_of(url: Url, signal: str) -> Place:
 
 
 def evidence_of(epochs: Epochs, url: Url) -> dict[str, object]:
-    """Return what is known about rendering pages with a URL's host and template, a line for each signal."""
+    """Return the evidence about rendering pages with a URL's host and template, a line for each signal."""
     host = _load_host(epochs, url.partition, url.host)
     if host is None:
         return {}

@@ -260,12 +260,12 @@ def url_seen_memory_bytes(options: SeenOptions, urls: float) -> float:
 
 
 def url_seen_disk_bytes(options: SeenOptions, urls: float) -> float:
-    """Return what one shard's eliminator keeps in files, merges under way and logs left out."""
+    """Return the disk space of one shard's eliminator, without merges under way and logs."""
     return _filter_bytes(options, urls) if options.backend == "bloom" else urls * SEEN_URL_BYTES[options.backend]
 
 
 def _filter_bytes(options: SeenOptions, urls: float) -> float:
-    """Return what filters take: all of the expected from the start, and twice as many whenever they are full."""
+    """Return the memory of filters: for all expected URLs at first, and for twice as many whenever they are full."""
     held = float(options.filter_bytes)
     room = options.expected_urls
     while room < urls:

@@ -37,7 +37,7 @@ class Events:
         return len(self._heap)
 
     def at(self, instant: float, event: Event) -> None:
-        """Have an event happen at an instant that is not past."""
+        """Schedule an event at an instant that is not past."""
         assert instant >= self.now, "an event in the past"
         heapq.heappush(self._heap, (instant, next(self._order), event))
 

@@ -107,7 +107,7 @@ class Browsed(AbstractContextManager["Browsed"]):
         return archived.HostHistory(host=host, step_s=step_s, periods=found, outcomes=ordered)
 
     def _with_originals(self, visits: list[ArchivedVisit]) -> list[ArchivedVisit]:
-        """Say where the payloads of revisits are. A version that was not modified is read as the one it confirms."""
+        """Add the places of payloads of revisits. A version that was not modified is read as the one it confirms."""
         if keys := {visit.key for visit in visits if visit.outcome == "not_modified"}:
             rows = self._database.execute(_CONFIRMED, [sorted(keys)]).fetchall()
             confirmed = {(visit.key, visit.digest): visit for visit in map(_visit, rows)}

@@ -133,7 +133,7 @@ class _Head:
         self.consumed = skipped
 
     def fill(self) -> bool:
-        """Have rows, unless there are no more."""
+        """Load rows, unless there are no more."""
         while self._batch is None or not self._batch.num_rows:
             try:
                 batch = self._reader.read_next_batch()

@@ -133,7 +133,7 @@ class Reads(Questions):
         super().__init__(READING)
 
     async def read(self, directory: Path, question: ReadQuestion, kind: type[Answer]) -> Answer:
-        """Return what the files of a crawl answer, a `kind`. Raises as `ask`, and:
+        """Return the answer from the files of a crawl, a `kind`. Raises as `ask`, and:
 
         ConflictError: the files do not have it, or are damaged.
         MissingError: nothing has this name.

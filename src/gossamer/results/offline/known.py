@@ -234,7 +234,7 @@ class KnownUrls(AbstractContextManager["KnownUrls"]):
         return rows["fp"], rows["way"]
 
     def holds(self, fps: Prints) -> npt.NDArray[np.bool_]:
-        """Say what the filters hold, for sorted fingerprints; nothing if the index is exact."""
+        """Return which sorted fingerprints the filters may hold; nothing if the index is exact."""
         return self._filters.hold(fps)
 
     def earlier(self, roots: Roots) -> SeedFingerprints:

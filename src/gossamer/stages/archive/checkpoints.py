@@ -172,7 +172,7 @@ class Checkpoints:
         return saved
 
     async def _archive_file(self, file: SnapshotFile) -> str:
-        """Have the store of finished files hold one; return its SHA-256, or "" where the checkpoint needs a copy."""
+        """Ensure the store of finished files has one; return its SHA-256, or "" where the checkpoint needs a copy."""
         try:
             return await self._archive.copy(file.path, file.name) if self._archive is not None else ""
         except StoreError:

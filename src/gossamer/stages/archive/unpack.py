@@ -258,7 +258,7 @@ class Unpacked:
         return bool(data)
 
     def _load(self, length: int) -> bool:
-        """Have some raw bytes; False if there are none."""
+        """Read until `length` raw bytes are held, or the file ends; return False if there are none."""
         while len(self._raw) < length and self._more():
             pass
         return bool(self._raw)

@@ -57,7 +57,7 @@ class LoopSockets:
         self._loop = loop
         self._drive = drive
         self.watched: dict[int, int] = {}
-        """What is waited for, by descriptor."""
+        """Awaited events, by descriptor."""
 
     def watch(self, fd: int, what: int) -> None:
         """Wait for POLL_IN, POLL_OUT or POLL_INOUT at a socket, and for nothing else."""

@@ -119,7 +119,7 @@ class FrontierMoves:
         self._defer_again(first, end)
 
     def _defer_again(self, first: int, end: int) -> None:
-        """Have hosts that used up their budget wait as those that used it up in the present round here."""
+        """Defer hosts that used up their budget elsewhere as if they had used it up in the present round here."""
         for key in [key for key, _ in self._epochs.scan("deferred", *partition_range(first, end))]:
             host = self._hosts.get(key[6:].decode(), int.from_bytes(key[:2]))
             self._index.enter_deferred(host, self._ledger.round)

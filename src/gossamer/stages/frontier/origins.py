@@ -86,7 +86,7 @@ def note_answered(record: HostRecord, key: str) -> None:
 
 
 def gate(host: Host, key: str, now: float, remembered_s: float) -> Gate:
-    """Say what to do with a URL of an origin now. Failures count for `remembered_s`."""
+    """Return how to treat a URL of an origin now. Failures count for `remembered_s`."""
     one = host.record.origin(key)
     if one is None:
         if ":" not in key:

@@ -181,7 +181,7 @@ def is_place(fragment: str) -> bool:
 
 
 def _relation(parameters: Mapping[str, str | None], href: str, base: Base) -> str:
-    """Return what a link names for search engines: `canonical`, or the code of a language, and an address."""
+    """Return the role of a link for search engines: `canonical`, or the code of a language, and an address."""
     relations = (parameters.get("rel") or "").lower().split()
     code = "canonical" if "canonical" in relations else ""
     if "alternate" in relations and parameters.get("hreflang"):

@@ -199,7 +199,7 @@ def _prescan(head: bytes) -> str | None:
 
 
 def _of_metas(head: bytes, *, raw_text: bool = False) -> str | None:
-    """Return what the first `meta` with an encoding declares; with `raw_text` only outside of scripts and styles."""
+    """Return the encoding that the first such `meta` declares; with `raw_text` only outside of scripts and styles."""
     if b"harset" not in head and b"HARSET" not in head:
         return None
     position = 0

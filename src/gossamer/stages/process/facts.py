@@ -300,14 +300,14 @@ def _of_whole_day(found: re.Match[str]) -> str:
 
 
 def meaning_of(one: Mapping[str, str]) -> tuple[bool, bool]:
-    """Say by an element's attributes whether its date is that of publication, and whether that of a modification."""
+    """Return, by an element's attributes, whether its date is of publication, and whether of a modification."""
     meant = _meant(one)
     is_published = "pubdate" in one or _MEANS_PUBLISHED.search(meant) is not None
     return is_published, _MEANS_MODIFIED.search(meant) is not None
 
 
 def may_be_date(one: Mapping[str, str]) -> bool:
-    """Say by an element's attributes whether its date may be that of the page."""
+    """Return, by an element's attributes, whether its date may be that of the page."""
     meant = _meant(one)
     return any(meaning_of(one)) or (_MEANS_DATE.search(meant) is not None and _OF_OTHERS.search(meant) is None)
 

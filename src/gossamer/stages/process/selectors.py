@@ -38,7 +38,7 @@ class SelectorSource:
         self._document = document_of(page, options)
 
     def select(self, kind: str, selector: str, within: object = None) -> list[object]:
-        """Return what a selector finds on the page or within an element, at most `VALUES_MAX`. Raises SelectError: the
+        """Return the matches of a selector on the page or in an element, at most `VALUES_MAX`. Raises SelectError: the
         page is too large or too deeply nested for it, or is no JSON.
         """
         found: Iterable[object]

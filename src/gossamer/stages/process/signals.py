@@ -62,7 +62,7 @@ def _labels(rest: str) -> tuple[list[str], list[str]]:
 
 
 def names_of(name: str, rest: str) -> list[str]:
-    """Return what an element is called: its tag, its classes, id and role, and the words that these consist of."""
+    """Return the names of an element: its tag, classes, id and role, and the words that these consist of."""
     names = [f"<{name}"] if name != "div" else []
     if "=" not in rest:
         return names
@@ -84,7 +84,7 @@ _PATH_WORD = re.compile(r"[a-z]{2,20}")
 
 
 def page_names(outline: Outline, url: str) -> list[str]:
-    """Return what speaks for a page's type beside the names of its elements: types in its JSON-LD, its URL."""
+    """Return signals of a page's type beside the names of its elements: types in its JSON-LD, its URL."""
     found = ["@" + one for script in outline.scripts for one in _TYPED.findall(script[:100_000])[:50]]
     path = url.partition("://")[2].partition("/")[2].lower()
     steps = [one for one in path.partition("?")[0].split("/") if one]
@@ -206,7 +206,7 @@ def _of_paths(names: Sequence[Tag], kinds: Integers, parents: Integers, own: Num
 
 
 def _of_texts(texts: Sequence[str], outline: Outline, weights: Weights) -> Rows:
-    """Return what the text of each block says by itself. Texts that a page repeats are looked at once."""
+    """Return the signals of the text of each block. Texts that a page repeats are examined once."""
     counts = Counter(texts)
     different = list(counts)
     columns = np.zeros((7, len(different)), dtype=np.float32)

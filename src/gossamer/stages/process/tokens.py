@@ -136,7 +136,7 @@ class Tags(dict[str, Read]):
         return known
 
     def start(self, name: str, rest: str) -> Read:
-        """Return what the start tag of a name in lower case is."""
+        """Return how the start tag of a name in lower case is read."""
         event = (name, rest)
         action = _ACTIONS.get(name, INLINE)
         if name == "template" and _SHADOW_ROOT.search(rest) is not None:

@@ -124,7 +124,7 @@ def offer_of(headers: Iterable[tuple[str, str]]) -> str:
 
 
 def login_of(headers: Iterable[tuple[str, str]]) -> str:
-    """Return what a reply with status 401 or 407 asks for, by the schemes of its challenges (RFC 9110, section 11)."""
+    """Describe the login that a 401 or 407 requires, by the schemes of its challenges (RFC 9110, section 11)."""
     values = [value[:OFFER_CHARACTERS_MAX] for name, value in headers if name.lower() in CHALLENGE_HEADERS]
     schemes = dict.fromkeys(scheme for value in values for scheme in _SCHEME.findall(_QUOTED.sub("", value)))
     if not schemes:

@@ -165,7 +165,7 @@ def least_ways(runs: Sequence[FingerprintRun], wanted: Fingerprints) -> Ways:
 
 
 def is_shorter(ways: Ways, known: Ways) -> NDArray[np.bool_]:
-    """Say for each path whether it has less depth, or fewer hops, than the known one."""
+    """Return for each path whether it has less depth, or fewer hops, than the known one."""
     return (ways >> 8 < known >> 8) | (ways & HOPS_MAX < known & HOPS_MAX)
 
 
@@ -300,7 +300,7 @@ class UrlFilter:
         self._extend(urls_max)
 
     def may_have(self, fingerprints: Fingerprints) -> NDArray[np.bool_]:
-        """Say for each fingerprint whether it may have been added; False is certain. 8 µs, and 0.02 µs each."""
+        """Return for each fingerprint whether it may have been added; False is certain. 8 µs, and 0.02 µs each."""
         masks = _masks_of(fingerprints)
         high = fingerprints >> 32
         found = np.zeros(len(fingerprints), np.bool_)
