@@ -201,7 +201,9 @@ def coordinated(shards: int, times: int = 20) -> float:
     for number in range(times):
         for shard in range(shards):
             msgspec.msgpack.encode(coordination.look(shard))
-        coordination.took([msgspec.msgpack.decode(answer, type=ShardAnswer) for answer in answers], float(number))
+        coordination.process_round(
+            [msgspec.msgpack.decode(answer, type=ShardAnswer) for answer in answers], float(number)
+        )
         coordination.status()
     return (time.process_time() - began) / times * 1e3
 

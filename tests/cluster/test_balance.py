@@ -59,7 +59,7 @@ class Modelled:
         before = self.coordination.moves.kept.version
         for _ in range(count):
             load = self.load()
-            self.coordination.took([self._answer(shard, hosts) for shard, hosts in enumerate(load)], 1.0)
+            self.coordination.process_round([self._answer(shard, hosts) for shard, hosts in enumerate(load)], 1.0)
         return self.coordination.moves.kept.version - before
 
     def _answer(self, shard: int, hosts: int) -> ShardAnswer:

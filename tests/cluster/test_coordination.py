@@ -34,7 +34,7 @@ class Story:
 
     def round(self, *answers: ShardAnswer) -> None:
         self.now += 1.0
-        self.coordination.took(answers, self.now)
+        self.coordination.process_round(answers, self.now)
 
 
 def _copy(kept: CoordinatorRecord) -> bytes:
@@ -112,8 +112,8 @@ def test_a_verb_for_a_silent_shard_is_refused_at_once(tmp_path: Path) -> None:
         tenure_s=20.0, round_s=0.5, answer_s_max=1.0, process_s_max=60.0,
     )  # fmt: skip
     coordinator = Lonely(plan)
-    coordinator.coordination.took([seen(0), seen(1)], 100.0)
-    coordinator.coordination.took([seen(0)], 113.0)
+    coordinator.coordination.process_round([seen(0), seen(1)], 100.0)
+    coordinator.coordination.process_round([seen(0)], 113.0)
     first, second = map(decoded, asyncio.run(coordinator.ask(encoded({"verb": "recent"}), [0, 1])))
     assert first["error"] == "shard 0 is restarting; try again"
     assert second == {"ok": False, "error": "shard 1 has not answered for 13 s; try again when it does"}

@@ -73,7 +73,9 @@ class Sites:
                 for _ in range(int(whole) + (self._dice.random() < part)):
                     self._loads[self.owner(partition)].note(partition, self.now)
             version = self.coordination.moves.kept.version
-            self.coordination.took([self._answer(shard) for shard in range(self.coordination.shards)], self.now)
+            self.coordination.process_round(
+                [self._answer(shard) for shard in range(self.coordination.shards)], self.now
+            )
             if self.coordination.moves.kept.version > version:
                 self.steps.append(self.now)
 

@@ -259,17 +259,17 @@ def test_a_crawl_is_not_over_and_its_scope_not_final_while_partitions_move() -> 
     coordination = Coordination(PARTITIONS, Limits(), 10.0, 0.0, None, lambda _: None)
     coordination.scale(1)
     for number in range(3):
-        coordination.took([report(0), report(1)], float(number))
+        coordination.process_round([report(0), report(1)], float(number))
         look = coordination.look(0).orders
         assert (look.end, look.scope_final, bool(look.moves)) == ("", False, True)
     rounds = 0
     while coordination.moves.is_moving:
         settled = [move.version for move in coordination.look(0).orders.moves]
-        coordination.took([report(0, settled=settled), report(1)], 10.0)
+        coordination.process_round([report(0, settled=settled), report(1)], 10.0)
         rounds += 1
         assert rounds < 40
     for _ in range(2):
-        coordination.took([report(0), report(1)], 20.0)
+        coordination.process_round([report(0), report(1)], 20.0)
     assert coordination.kept.end == "finished"
     assert set(coordination.moves.owners) == {0}
 
@@ -282,14 +282,14 @@ def test_a_coordinator_that_comes_back_goes_on_with_each_move() -> None:
 
     coordination = Coordination(PARTITIONS, Limits(), 10.0, 0.0, None, save)
     coordination.scale(3)
-    coordination.took([report(0), report(1), report(2)], 1.0)
+    coordination.process_round([report(0), report(1), report(2)], 1.0)
     ordered = coordination.look(0).orders.moves
     assert ordered, "of the first two some go to the third"
     kept = msgspec.json.decode(saved[-1], type=CoordinatorRecord)
     again = Coordination(PARTITIONS, Limits(), 10.0, 2.0, kept, save)
     assert again.shards == 3
     assert again.look(0).orders.moves == ordered
-    again.took([report(2, settled=[ordered[0].version])], 3.0)
+    again.process_round([report(2, settled=[ordered[0].version])], 3.0)
     assert [place.owner for place in again.look(1).orders.places] == [2], "all hear of it"
     kept = msgspec.json.decode(saved[-1], type=CoordinatorRecord)
     assert map_now(PARTITIONS, kept.moves).owner(ordered[0].first) == 2
@@ -299,10 +299,10 @@ def test_partitions_that_are_on_their_way_are_not_passed_on() -> None:
     coordination = Coordination(PARTITIONS, Limits(), 10.0, 0.0, None, lambda _: None)
     coordination.scale(3)
     reports = [report(0), report(1), report(2)]
-    coordination.took(reports, 1.0)
+    coordination.process_round(reports, 1.0)
     first, second = coordination.look(2).orders.moves
     coordination.scale(2)
-    coordination.took([*reports[:2], report(2, settled=[second.version])], 2.0)
+    coordination.process_round([*reports[:2], report(2, settled=[second.version])], 2.0)
     under_way = coordination.kept.moves.under_way
     assert first in under_way
     assert [move for move in under_way if move.sender == 2 and first.first <= move.first < first.end] == []

@@ -110,7 +110,7 @@ class Crawl:
             if state == "failing":
                 held |= {"holder": "", "failure": "the disk fails"}
             answers.append(ShardAnswer(shard=shard, state=state, node=node, report=report, **held))  # type: ignore[arg-type]
-        self.coordination.took(answers, self.now)
+        self.coordination.process_round(answers, self.now)
 
     def until_it_leaves(self) -> None:
         for _ in range(ROUNDS_MIN):
@@ -368,8 +368,8 @@ def test_the_status_lists_machines_with_what_their_shards_use_and_those_without_
         ShardAnswer(shard=shard, state="running", node="a", holder=f"a/{shard}", renews=True, status=status)
         for shard, status in enumerate(statuses)
     ]
-    crawl.coordination.took(answers, crawl.now)
-    crawl.coordination.took(answers[:1], crawl.now + 2 * SILENT_S)
+    crawl.coordination.process_round(answers, crawl.now)
+    crawl.coordination.process_round(answers[:1], crawl.now + 2 * SILENT_S)
     status = read_status(crawl.coordination.status())
     assert status.machines is not UNSET
     here, empty = status.machines

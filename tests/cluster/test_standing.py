@@ -40,7 +40,7 @@ def test_a_shard_that_is_to_have_nothing_is_no_warning() -> None:
         ShardAnswer(shard=number, state="running", status=status, report=ShardReport(number, 1, False, 1))
         for number, status in enumerate([busy, busy, {"state": "running"}])
     ]
-    coordination.took(answers, 1.0)
+    coordination.process_round(answers, 1.0)
     assert len(cast("list[str]", coordination.status()["warnings"])) == 1
     coordination.scale(2)
     for now in range(2, 200):
@@ -48,7 +48,7 @@ def test_a_shard_that_is_to_have_nothing_is_no_warning() -> None:
         for answer in answers if moves else ():
             settled = [one.version for one in moves if one.to == answer.shard]
             answer.report.settled[:] = settled  # type: ignore[union-attr]
-        coordination.took(answers, float(now))
+        coordination.process_round(answers, float(now))
         assert coordination.status()["warnings"] == []
     assert not coordination.moves.is_moving
     assert set(coordination.moves.owners) == {0, 1}

@@ -180,7 +180,7 @@ class Shards:
                 answer = self._look(self.members[number])
                 answers += [answer] if answer is not None else []
                 await self.between_answers()
-            self.coordination.took(answers, self.clock.now())
+            self.coordination.process_round(answers, self.clock.now())
             if self.coordination.is_over:
                 return self.coordination.kept.end
             await asyncio.sleep(self.round_s)

@@ -277,13 +277,13 @@ class Coordination:
             gives_up=self._gives_up and shard in self._failing,
         )  # fmt: skip
 
-    def took(self, answers: Sequence[ShardAnswer], now: float) -> None:
+    def process_round(self, answers: Sequence[ShardAnswer], now: float) -> None:
         """Process a round's answers, from all shards or those that answered."""
         before = msgspec.msgpack.encode(self.kept)
         self._now = now
         for answer in answers:
             self._hear(answer)
-            self._lend(answer, now)
+            self._grant_lease(answer, now)
         self._note_silence()
         reports = [answer.report for answer in answers if answer.report is not None]
         self._end_if_over(reports, secured=all(answer.secured for answer in answers))
@@ -317,7 +317,8 @@ class Coordination:
         """Divide the partitions among `shards` shards; the caller starts new ones. Raises ConfigError."""
         self.moves.scale(shards)
         self.shards = self.kept.moves.shards
-        self._termination, self._scope_final = Termination(self.shards), ScopeFinal(self.shards)
+        self._termination = Termination(self.shards)
+        self._scope_final = ScopeFinal(self.shards)
         self._is_scope_final = False
         if self._quotas is not None:
             self._quotas.grow(self.shards)
@@ -522,7 +523,7 @@ class Coordination:
         self.notes += [f"shard {shard}: answers again" for shard in sorted(self._silent - silent)]
         self._silent = silent
 
-    def _lend(self, answer: ShardAnswer, now: float) -> None:
+    def _grant_lease(self, answer: ShardAnswer, now: float) -> None:
         """Renew the lease of the shard's holder; any other process waits."""
         shard = answer.shard
         holder = answer.holder

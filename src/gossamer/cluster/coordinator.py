@@ -98,7 +98,7 @@ class Coordinator(ABC):
         quick_rounds = 0
         while True:
             began_at = self._clock.now()
-            self.coordination.took(await self._round(), self._clock.now())
+            self.coordination.process_round(await self._round(), self._clock.now())
             self._note_grants()
             self._status = self.coordination.status()  # Once a round, however often it is read: 1.5 ms.
             self.rounds += 1

@@ -210,9 +210,9 @@ class Exchange:
                 self._answer(prerequisite, Failure("host_closed", "its host is closed"))
 
     def run_prerequisite(self, prerequisite: Prerequisite) -> bool:
-        asked = self.prerequisites.ask(prerequisite, self._owners[prerequisite.url.partition], self._clock.now())
+        is_accepted = self.prerequisites.ask(prerequisite, self._owners[prerequisite.url.partition], self._clock.now())
         self.on_outgoing()
-        return asked
+        return is_accepted
 
     def answer_prerequisite(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes) -> None:
         self.prerequisites.note_result(prerequisite, result, body)
@@ -356,13 +356,13 @@ class Exchange:
             frame.asks = asks
             yield frame
         probes = self._sending.probes(to, now)
-        asked = self.prerequisites.to_ask(to, now)
+        requests = self.prerequisites.to_ask(to, now)
         answers = self.prerequisites.answers(to)
         addresses = self.addresses.outgoing(to, now) if self.addresses is not None else b""
-        if peer.owed or probes or asked or answers or addresses:
+        if peer.owed or probes or requests or answers or addresses:
             frame = self._frame(to, peer)
             frame.asks = probes
-            frame.prerequisites = asked
+            frame.prerequisites = requests
             frame.answers = answers
             frame.addresses = addresses
             yield frame

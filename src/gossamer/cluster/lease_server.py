@@ -100,10 +100,10 @@ class LeaseServer:
         self._grants: dict[int, list[str]] = {}
         self._first = int(now * 1e6)
         """Numbers of this process are above those of the previous one."""
-        self._lends_from = now if is_new else now + self._term_s + self._request_s_max
+        self._leases_from = now if is_new else now + self._term_s + self._request_s_max
         """Before this time only declared leases are confirmed, unless all borrowers have declared theirs."""
         self._unknown_s = 0.0 if is_new else self._delay_s + LEFT_S
-        """Time after `_lends_from` for which the remaining delay of addresses is unknown: a request may have run until
+        """Time after `_leases_from` for which the remaining delay of addresses is unknown: a request may have run until
         then under a lease of the previous process that its borrower has lost or dropped since.
         """
         self.on_outgoing: Callable[[], None] = lambda: None
@@ -155,7 +155,7 @@ class LeaseServer:
             self._on_return(sender, borrower, address, ticket, now + delay_s, now)
         for address, ticket in message.wants:
             self._on_request(sender, address, ticket, now)
-        self._may_lend(now)  # Also if nothing is wanted, since it sets the time from which delays are unknown.
+        self._may_lease(now)  # Also if nothing is wanted, since it sets the time from which delays are unknown.
         self.on_outgoing()
 
     def _borrower(self, shard: int) -> Borrower:
@@ -218,9 +218,9 @@ class LeaseServer:
     def _settle(self, address: str, now: float) -> None:
         """Lease a free address to the next shard in turn; drop one that no shard needs."""
         lease = self._leases[address]
-        if lease.holder < 0 and lease.waiting and self._may_lend(now):
+        if lease.holder < 0 and lease.waiting and self._may_lease(now):
             holder, ticket = lease.waiting.popitem(last=False)
-            lease.delay_until = max(lease.delay_until, self._lends_from + self._unknown_s)
+            lease.delay_until = max(lease.delay_until, self._leases_from + self._unknown_s)
             lease.holder = holder
             lease.ticket = ticket
             lease.sent_at = -1e9
@@ -236,13 +236,13 @@ class LeaseServer:
             if lease.holder < 0:
                 del self._leases[address]
 
-    def _may_lend(self, now: float) -> bool:
-        if now >= self._lends_from:
+    def _may_lease(self, now: float) -> bool:
+        if now >= self._leases_from:
             return True
         known = [self._borrowers.get(shard) for shard in range(self._shards) if shard != self.shard]
         if all(one is not None and one.known for one in known):
-            self._lends_from = now
-        return now >= self._lends_from
+            self._leases_from = now
+        return now >= self._leases_from
 
     def _free(self, address: str, lease: AddressLease, delay_until: float) -> None:
         self._borrowers[lease.holder].holds.pop(address, None)
