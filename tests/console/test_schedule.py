@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import functools
 import json
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from datetime import UTC, datetime
@@ -19,6 +21,7 @@ from gossamer.console.fleet import Fleet, New
 from gossamer.console.folder import OWN, Folder
 from gossamer.console.schedule import read_schedule
 from gossamer.console.service import Service
+from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import RefusedError
 from tests.console.conftest import Caller, Commands, until
 from tests.console.test_serve import config_of, crawl_of, ended
@@ -70,6 +73,24 @@ def test_a_time_that_is_skipped_comes_an_hour_later_and_one_that_occurs_twice_on
     assert following("every day at 3", before, 1) == ["03-29 01:00"]
     autumn = datetime(2026, 10, 24, 12, tzinfo=UTC).timestamp()
     assert following("every day at 2:30", autumn, 2) == ["10-25 00:30", "10-26 01:30"]
+
+
+@pytest.mark.parametrize("zone", ["America/Santiago", "Australia/Lord_Howe", "Africa/Casablanca", "Asia/Kolkata"])
+@pytest.mark.parametrize("at", ["0:00", "0:30", "2:15", "23:30"])
+def test_each_day_of_a_year_has_one_run_wherever_clocks_change(
+    monkeypatch: pytest.MonkeyPatch, zone: str, at: str
+) -> None:
+    """Clocks change at midnight, by half an hour, and around Ramadan: kelektiv/node-cron#563, Hexagon/croner#132."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", zone)
+        time.tzset()
+        now = datetime(2026, 1, 1).timestamp() - 1  # noqa: DTZ001 - local time is meant
+        days = []
+        for _ in range(365):
+            now = read_schedule(f"every day at {at}").next_after(now)
+            days.append(datetime.fromtimestamp(now).date().toordinal())  # noqa: DTZ006
+    time.tzset()
+    assert days == list(range(days[0], days[0] + 365))
 
 
 @pytest.mark.parametrize(
@@ -224,6 +245,100 @@ async def test_a_time_that_the_change_to_summer_time_skips_runs_an_hour_later(
         assert server.names() == ["one.2027-03-28-0330"]
         found = await fleet.summary("one")
         assert found.due_at == datetime(2027, 3, 29, 0, 30, tzinfo=UTC).timestamp()
+
+
+@in_loop
+async def test_in_the_hour_that_occurs_twice_one_run_starts_over_a_restart_too(
+    berlin: None, looks: None, tmp_path: Path
+) -> None:
+    first = datetime(2026, 10, 25, 0, 30, tzinfo=UTC).timestamp()
+    server = Server(tmp_path, "2026-10-24 12:00")
+    async with server.up() as fleet:
+        await fleet.create(msgspec.structs.replace(NEW, when="every Sunday at 2:30"))
+        server.now = first
+        await eventually(lambda: fleet._entry("one").wish.last_run)
+        await eventually(server.names)
+    async with server.up() as fleet:
+        server.now = first + 3_600  # 2:30 once more.
+        await asyncio.sleep(0.05)
+        found = await fleet.summary("one")
+        assert (found.last_run, found.skipped) == ("one.2026-10-25-0230", "")
+        assert found.due_at == datetime(2026, 11, 1, 1, 30, tzinfo=UTC).timestamp()
+    assert server.names() == ["one.2026-10-25-0230"]
+
+
+@in_loop
+async def test_a_machine_that_slept_over_several_times_makes_up_for_one(
+    berlin: None, looks: None, tmp_path: Path
+) -> None:
+    """What APScheduler calls coalesce and misfire: Gerapy/Gerapy#323."""
+    server = Server(tmp_path, "2026-10-19 12:00")
+    async with server.up() as fleet:
+        await fleet.create(msgspec.structs.replace(NEW, when="every day at 3"))
+        server.set("2026-10-24 09:10")
+        await eventually(server.names)
+        await eventually(lambda: fleet._entry("one").wish.due_at > server.now)
+        await asyncio.sleep(0.05)
+        assert server.names() == ["one.2026-10-20-0300"]
+        found = await fleet.summary("one")
+        assert found.due_at == datetime(2026, 10, 25, 2, tzinfo=UTC).timestamp()
+        server.ends["one.2026-10-20-0300"].set()
+        await eventually(lambda: not fleet.runs("one.2026-10-20-0300"))
+        server.set("2026-10-24 02:59")  # The clock goes back: the same time comes again.
+        await asyncio.sleep(0.05)
+        server.set("2026-10-24 03:00")
+        await asyncio.sleep(0.05)
+        assert (server.names(), fleet._entry("one").wish.skipped) == (["one.2026-10-20-0300"], "")
+
+
+@in_loop
+async def test_a_time_that_a_wrong_clock_set_is_set_anew(berlin: None, looks: None, tmp_path: Path) -> None:
+    server = Server(tmp_path, "2036-01-01 00:00")
+    async with server.up() as fleet:
+        await fleet.create(msgspec.structs.replace(NEW, when="every Monday at 3"))
+        server.set("2026-11-21 12:00")
+        await eventually(lambda: fleet._entry("one").wish.due_at == datetime(2026, 11, 23, 2, tzinfo=UTC).timestamp())
+        server.set("2026-11-23 03:00")
+        await eventually(server.names)
+        assert server.names() == ["one.2026-11-23-0300"]
+
+
+@in_loop
+async def test_of_two_servers_of_a_folder_one_keeps_the_schedules(berlin: None, looks: None, tmp_path: Path) -> None:
+    server = Server(tmp_path, "2026-10-23 12:00")
+    async with server.up() as fleet:
+        await fleet.create(msgspec.structs.replace(NEW, when="every Monday at 3"))
+        with pytest.raises(ConfigError, match="is another server's; stop that one"):
+            async with server.up():
+                pass
+        server.set("2026-10-26 03:00")
+        await eventually(server.names)
+        assert server.names() == ["one.2026-10-26-0300"]
+
+
+@in_loop
+async def test_a_schedule_that_cannot_be_saved_is_noted_and_ends_no_server(
+    berlin: None, looks: None, tmp_path: Path
+) -> None:
+    server = Server(tmp_path, "2026-10-23 12:00")
+    async with server.up() as fleet:
+        await fleet.create(msgspec.structs.replace(NEW, when="every Monday at 3"))
+        notes: list[str] = []
+        fleet.note = notes.append  # type: ignore[method-assign]
+        keep = fleet.folder.keep
+        fleet.folder.keep = full_disk  # type: ignore[method-assign]
+        server.set("2026-10-26 03:00")
+        await eventually(lambda: len(notes) > 1)
+        assert notes[0].startswith("one: the run one.2026-10-26-0300 was skipped: [Errno 28]")
+        assert notes[1] == "one: cannot save its schedule: No space left on device"
+        fleet.folder.keep = keep  # type: ignore[method-assign]
+        server.set("2026-11-02 03:00")
+        await eventually(server.names)
+    assert server.names() == ["one.2026-11-02-0300"]
+
+
+def full_disk(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 @in_loop

@@ -114,6 +114,26 @@ def test_a_busy_server_is_distinguished_from_one_that_failed(driven: Driven) -> 
     assert wake_at >= driven.now + LATER_S
 
 
+@pytest.mark.parametrize(
+    ("failure", "answers"),
+    [
+        (Failure("connect_error", "the kept connection closed without an answer", retry=True, again=True), 0),
+        (Failure("internal_error", "EMFILE on this machine", retry=True), 0),
+        (Failure("connect_error", "refused", host_level=True), 0),
+        (Failure("protocol_error", "the reply ended early", wire_bytes=10), 1),
+        (Failure("tls_error", "a certificate of another name"), 1),
+    ],
+)
+def test_a_request_without_an_answer_counts_as_none(driven: Driven, failure: Failure, answers: int) -> None:
+    driven.located()
+    driven.next()
+    lease, step = driven.next()
+    assert step is RingStep.FETCH
+    assert driven.ring.begin(lease, driven.now)
+    driven.ring.on_fetched(lease, failure, driven.now, driven.now + 0.1)
+    assert driven.frontier.counts.answers == answers
+
+
 def test_a_queued_url_that_filters_reject_by_now_is_not_requested(driven: Driven) -> None:
     driven.located()
     driven.next()

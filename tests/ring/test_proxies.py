@@ -135,7 +135,8 @@ def test_a_proxy_that_fails_is_left_out(tmp_path: Path) -> None:
     assert status.proxy_answers == {f"any {at}": 0, f"any {works.url.rpartition('/')[2]}": sum(sites.got.values())}
     assert list(status.proxy_failures) == [f"any {at}"]
     [failing] = status.proxies_failing
-    assert (failing["proxy"], failing["until"] - failing["since"] >= 30.0) == (f"any {at}", True)
+    assert (failing.proxy, failing.until - failing.since >= 30.0) == (f"any {at}", True)
+    assert status.answers == sum(sites.got.values()), "neither a proxy nor a kept connection that closed is an answer"
     assert f"any {at}: 0 answered, 1 failed; left out since" in status_text(status)
     assert not [place for place, data in contents(tmp_path / "crawl") if b"s3cretXYZZY" in data and "toml" not in place]
 

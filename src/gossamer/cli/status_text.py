@@ -114,13 +114,13 @@ def to_upload_of(status: Status) -> str:
 
 def proxies_of(status: Status) -> list[str]:
     """Return how each proxy of a pool works, a sentence each."""
-    failing = {one["proxy"]: one for one in status.proxies_failing}
+    failing = {one.proxy: one for one in status.proxies_failing}
     lines = []
     for proxy, answers in status.proxy_answers.items():
         line = f"{proxy}: {count(answers)} answered, {count(status.proxy_failures.get(proxy, 0))} failed"
         if out := failing.get(proxy):
-            since, until = (f"{datetime.fromtimestamp(at, UTC):%H:%M:%S}" for at in (out["since"], out["until"]))
-            line += f"; left out since {since} UTC, tried again at {until}: {out['reason']}"
+            since, until = (f"{datetime.fromtimestamp(at, UTC):%H:%M:%S}" for at in (out.since, out.until))
+            line += f"; left out since {since} UTC, tried again at {until}: {out.reason}"
         lines.append(harmless(line))
     return lines
 

@@ -18,7 +18,7 @@ from gossamer.console.connections import CLOSING
 from gossamer.console.directory import CrawlHandle
 from gossamer.console.operations import ConsoleCounts, error
 from gossamer.model.health import health_of
-from gossamer.model.status import detail_pause_s, read_status
+from gossamer.model.status import detail_pause_s, is_resumable, read_status
 from gossamer.world.clock import WallClock
 
 TICK_S = 1.0
@@ -235,6 +235,7 @@ class EventFeed:
                 "at": self._clock.now(),
                 "status": status,
                 "health": health_of(read_status({**self._rates, **status})),
+                "resumable": is_resumable(status),
                 "recent": recent,
                 "console": self._own(),
             },

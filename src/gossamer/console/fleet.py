@@ -29,6 +29,7 @@ from gossamer.console.service import Service
 from gossamer.model.archived import OFFSET_MAX, ROWS_MAX, Compared, Comparison
 from gossamer.model.errors import ConfigError
 from gossamer.model.health import NOTHING_FETCHED
+from gossamer.model.status import is_resumable
 from gossamer.model.verbs import ConflictError, MissingError, RefusedError, Text, VerbRequest
 from gossamer.results.isolated.reads import ReadComparison
 from gossamer.world.process import birth_of, child_environment
@@ -111,6 +112,7 @@ class CrawlSummary(msgspec.Struct, frozen=True, kw_only=True):
     ]
     runs: Annotated[bool, Meta(description="It is to run: a restarted server resumes it.")]
     begun: Annotated[bool, Meta(description="It was started before: resume continues it, else start begins it.")] = True
+    resumable: Annotated[bool, Meta(description="It does not run, and something is left: resume continues it.")] = False
     pages: int = 0
     queued: int = 0
     pages_s: float = 0.0
@@ -341,8 +343,9 @@ class Fleet:
             status = {**status, "waiting_for": "", "ended_says": ""}  # Of the run before, or of one that is not over.
         return CrawlSummary(
             name=name, state=state, runs=entry.wish.runs, pages=status.get("pages", 0), queued=status.get("queued", 0),
-            pages_s=status.get("pages_s", 0.0), waiting_for=str(status.get("waiting_for") or ""),
-            ended=str(status.get("ended_says", "")), problem=problem, **_plan(entry.wish),
+            resumable=is_resumable({**status, "state": state}), pages_s=status.get("pages_s", 0.0),
+            waiting_for=str(status.get("waiting_for") or ""), ended=str(status.get("ended_says", "")),
+            problem=problem, **_plan(entry.wish),
         )  # fmt: skip
 
     async def summaries(self) -> CrawlSummaries:
@@ -419,8 +422,8 @@ class Fleet:
         except MissingError:
             entry.summary = None
         except Exception as error:  # noqa: BLE001 - one crawl that cannot be read is not the end of the others
-            problem = f"{type(error).__name__}: {error}"
-            entry.summary = CrawlSummary(name=name, state="failed", runs=entry.wish.runs, problem=problem)
+            says = f"{type(error).__name__}: {error}"
+            entry.summary = CrawlSummary(name=name, state="failed", runs=entry.wish.runs, resumable=True, problem=says)
 
     def _end_looks(self) -> None:
         self._is_ending = True
@@ -432,11 +435,27 @@ class Fleet:
         """Start what is due. A schedule that fell due while no server ran, once or more often, is started once."""
         while True:
             for name in await asyncio.to_thread(self.folder.names):
-                with suppress(MissingError):  # It has just been removed.
+                try:
                     entry = self._entry(name)
-                    if 0 < entry.wish.due_at <= self._wall():
+                    if self._is_due(entry.wish):
                         await self._run_again(name, entry)
+                except MissingError:
+                    pass  # It has just been removed.
+                except OSError as error:  # A full disk ends no server.
+                    self.note(f"{name}: cannot save its schedule: {error.strerror}")
             await asyncio.sleep(SCHEDULE_LOOK_S)
+
+    def _is_due(self, wish: CrawlWish) -> bool:
+        """Return whether a crawl is due. A wrong clock may have set it too late: then it is corrected."""
+        now = self._wall()
+        if wish.due_at > now:
+            with suppress(RefusedError):
+                schedule = read_schedule(wish.schedule)
+                following = schedule.next_after(now)
+                # Not the next time: a clock that goes back a little starts no second run.
+                if wish.due_at > schedule.next_after(following):
+                    wish.due_at = following
+        return 0 < wish.due_at <= now
 
     async def _run_again(self, name: str, entry: _Entry) -> None:
         """Start a crawl that is due as a new one, unless it or its run before is not over."""

@@ -55,6 +55,18 @@ class Closing(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class FailingProxy(msgspec.Struct, frozen=True, kw_only=True):
+    """A proxy of a pool that is left out now."""
+
+    proxy: str
+    """Its label and its address, without credentials."""
+    since: float
+    """Wall time of the first failure in a row."""
+    until: float
+    """Wall time from which it is tried again."""
+    reason: str
+
+
 class SeedState(msgspec.Struct, frozen=True):
     """A seed that was not fetched."""
 
@@ -200,7 +212,7 @@ class Status(msgspec.Struct, kw_only=True):
     concurrency_says: Annotated[str | UnsetType, _meta(says="With crawl.concurrency = auto: of how many, why.")] = UNSET
     proxy_answers: Annotated[dict[str, int], _meta("total", "Through each proxy of a pool, by label and address.")] = {}
     proxy_failures: Annotated[dict[str, int], _meta("total", "Of proxies of a pool, by label and address.")] = {}
-    proxies_failing: Annotated[list[dict[str, Any]], _meta("total", "Left out now: proxy, since, until, reason.")] = []
+    proxies_failing: Annotated[list[FailingProxy], _meta("total", "Those of a pool that are left out now.")] = []
     closings: Annotated[list[Closing], _meta("total")] = []
     uploads: Annotated[dict[str, Any] | None, _meta("total", "To an object store.")] = None
     eta_s: float | None = None
@@ -266,6 +278,12 @@ def left_s(status: Status) -> float | None:
         if (bound := getattr(status, limit.bound)) is not None and rate:
             left.append((bound - getattr(status, limit.measured)) / rate)
     return max(0.0, min(left)) if left else None
+
+
+def is_resumable(status: Mapping[str, object]) -> bool:
+    """Return whether a crawl that does not run would go on: of one that finished, whether anything is left."""
+    is_left = status.get("queued") or status.get("links_held") or status.get("mode") == "continuous"
+    return status.get("state") in ("stopped", "failed") or (status.get("state") == "finished" and bool(is_left))
 
 
 def resume_command(directory: str, status: Status) -> tuple[str, str]:

@@ -21,7 +21,7 @@ class Contact(msgspec.Struct, frozen=True, gc=False):
 
     fetch_s: float
     kind: Literal["answered", "busy", "failed", "left"]
-    """`busy`: 429 or 503. `failed`: the host itself did not answer. `left`: we did not wait for the answer."""
+    """`busy`: 429 or 503. `failed`: the host itself did not answer. `left`: no answer, and no fault of the host."""
     retry_after_s: float | None = None
     error: str = ""
     wire_bytes: int = 0

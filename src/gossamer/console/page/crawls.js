@@ -113,8 +113,8 @@ function act(crawl, verb, title) {
 }
 
 function buttons(crawl) {
-  const isDone = crawl.state === "finished" && crawl.ended === "no URLs left";
-  const verbs = isDone ? [] : VERBS[crawl.begun || crawl.state !== "failed" ? crawl.state : "created"] ?? [];
+  const all = VERBS[crawl.begun || crawl.state !== "failed" ? crawl.state : "created"] ?? [];
+  const verbs = all.filter(([verb]) => verb !== "resume" || crawl.resumable);
   const made = [...verbs, ["schedule", "Schedule…"], ...(IDLE.has(crawl.state) ? [["delete", "Delete…"]] : [])].map(([verb, title]) =>
     make("button", { type: "button", class: "plain", "aria-label": `${title} ${harmless(crawl.name)}`, ...(hasToken() ? {} : { disabled: "" }),
       onclick: (event) => {

@@ -43,7 +43,7 @@ const HEARD = {
     charts.update();
   },
   recent: recent.begin,
-  status({ at, status, health, recent: added, console: own }) {
+  status({ at, status, health, resumable, recent: added, console: own }) {
     const pending = (status.queued ?? 0) + (status.in_flight ?? 0);
     if (over.stands(status)) {
       charts.all();
@@ -56,7 +56,7 @@ const HEARD = {
     picture.show(status, at, own);
     picture.judge(health, status);
     host.stands(status, at);
-    steer.stands(status);
+    steer.stands(status, resumable);
     recent.add(added);
     over.trim();
     stand("live");

@@ -6,7 +6,7 @@ import { ask, hasToken, whenTokenComes } from "./wire.js";
 
 const NO_TOKEN = "Controls are off. Open the address that gossamer printed, with its token, or put #token=… behind this one: the token is the line in state/console.token of the crawl’s directory.";
 const WORDS = { none: null };
-let state = "", isOver = false, isDone = false, live = {};
+let state = "", isOver = false, canResume = false, live = {};
 // What the field of the settings showed before anybody typed into it.
 let shown = "";
 
@@ -39,10 +39,10 @@ export function begin() {
 }
 
 // Take up how the crawl stands.
-export function stands(status) {
-  if (status.state === state) return;
+export function stands(status, resumable) {
+  if (status.state === state && resumable === canResume) return;
   state = status.state;
-  isDone = status.ended === "finished";
+  canResume = resumable;
   const [shows, hides] = state === "paused" ? ["unpause", "pause"] : ["pause", "unpause"];
   const hadFocus = document.activeElement === by(hides);
   by(shows).hidden = false;
@@ -93,8 +93,7 @@ function continuing() {
 function allow() {
   const off = !hasToken() || isOver;
   for (const button of document.querySelectorAll("button.control")) button.disabled = off;
-  const canResume = isOver && !isDone && isOneOfMany;
-  by("resume").hidden = !canResume;
+  by("resume").hidden = !(canResume && isOneOfMany);
   by("resume").disabled = !hasToken();
   const hint = by("hint");
   hint.hidden = hasToken() || (isOver && !isOneOfMany);

@@ -6,13 +6,14 @@ server answers (403, 429, Retry-After, a challenge) applies to the crawl, with a
 
 from collections.abc import Callable, Sequence
 from math import inf
-from typing import Any, Final
+from typing import Final
 from zlib import crc32
 
 import msgspec
 
 from gossamer.features.proxies.options import ProxiesOptions
 from gossamer.model.links import ALLOWED, Verdict
+from gossamer.model.status import FailingProxy
 from gossamer.model.visits import Reply, Request
 from gossamer.ports import VisitMiddleware
 from gossamer.url.url import Url
@@ -122,10 +123,10 @@ class ProxyPool(VisitMiddleware):
             self._warn(proxy.shown, f"the proxy {proxy.shown} is left out for a while: {error}")
         return self._choose(url, now).out_until <= now
 
-    def failing(self, now: float) -> list[dict[str, Any]]:
-        """Return the proxies that are left out now: since the first failure in a row, and until when."""
+    def failing(self, now: float) -> list[FailingProxy]:
+        """Return the proxies that are left out now."""
         return [
-            {"proxy": one.shown, "since": one.failing_since, "until": one.out_until, "reason": one.error}
+            FailingProxy(proxy=one.shown, since=one.failing_since, until=one.out_until, reason=one.error)
             for one in self._proxies
             if one.out_until > now
         ]
