@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import signal
@@ -9,6 +10,8 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
 from typing import Self
@@ -20,7 +23,7 @@ from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from gossamer.cli.output import Exit
 from tests.acceptance.endless import SCRIPT, WAIT_S_MAX, Endless, until
-from tests.answering import free_port
+from tests.answering import free_port, serving
 from tests.chromium import launch_chromium
 from tests.crash.crawls import environment
 
@@ -381,6 +384,153 @@ def changed(page: Page, key: str, value: str, told: str, kind: str = "good") -> 
     expect(says(page, "set")).to_have_class(f"said {kind}")
 
 
+WRONG = {
+    "crawl.concurrency": {
+        "12.5": "expected a whole number or auto", "-1": "expected 1 or more or auto", "\u22125": "write -5",
+        "  ": "expected a whole number or auto", "crawl.concurrency = 12": "expected a whole number or auto",
+    },
+    "limits.max_pages": {"unlimited": "write none for no limit", "10,000": "expected a whole number"},
+    "politeness.delay_s_min": {"0,5": "write 0.5", "soon": "a time with its unit, such as 500ms, 90s or 1h30m"},
+    "scope.exclude": {
+        "foo": 'write ["foo"]', '["foo\\d"]': "write scope.exclude = ['foo\\d']",
+        "[\u201cfoo\u201d]": 'write scope.exclude = ["foo"]', '["a("]': "is not a regular expression",
+    },
+}  # fmt: skip
+"""Values of settings, and what the answer says."""
+
+
+def test_a_setting_is_taken_as_written_or_the_answer_says_how(crawl: Served, opened: Opened) -> None:
+    page = opened(crawl.address, complains=REFUSED)
+    page.wait_for_selector("#set-key option", state="attached")
+    for key, values in WRONG.items():
+        for value, said in values.items():
+            changed(page, key, value, said, kind="bad")
+            assert page.input_value("#set-value") == value, "what was typed stays"
+            assert len(page.locator("section:has(#set) > .said").inner_text().splitlines()) == 1
+    changed(page, "limits.max_time_s", "1h", "limits.max_time_s: none → 3600.0")
+    changed(page, "limits.max_time_s", "none", "limits.max_time_s: 3600.0 → none")
+    changed(page, "politeness.delay_s_min", " 150ms ", "politeness.delay_s_min: 0.1 → 0.15")
+    changed(page, "politeness.delay_s_min", "0.1", "politeness.delay_s_min: 0.15 → 0.1")
+    page.fill("#set-value", "")
+    page.press("#set-value", "Enter")
+    assert page.evaluate("document.querySelector('#set-value').validity.valueMissing")
+    token = crawl.address.rpartition("=")[2]
+    for assignment, said in (
+        ("state.cache_bytes=9999999", "cannot change while the crawl runs"),
+        ("scope.scop=any", "did you mean scope.scope?"),
+    ):
+        answer = page.request.post(
+            f"{crawl.base}api/set", data={"assignments": [assignment]}, headers={"Authorization": f"Bearer {token}"}
+        )
+        assert answer.status == 422
+        assert said in answer.json()["error"]
+
+
+def test_two_tabs_see_what_the_other_one_set(crawl: Served, opened: Opened) -> None:
+    one, two = (opened(crawl.address) for _ in range(2))
+    for page in (one, two):
+        page.wait_for_selector("#set-key option", state="attached")
+    two.select_option("#set-key", "crawl.patience_s")
+    before = two.input_value("#set-value")
+    changed(one, "crawl.patience_s", "77", f"crawl.patience_s: {before} → 77")
+    until(lambda: float(two.input_value("#set-value")) == 77)  # It shows the new value, unless somebody types.
+    two.fill("#set-value", "78")
+    changed(one, "crawl.patience_s", "79", "→ 79")
+    expect(two.locator("#changes")).to_contain_text("→ 79")
+    assert two.input_value("#set-value") == "78"
+    two.press("#set-value", "Enter")
+    expect(says(two, "set")).to_contain_text(re.compile(r"crawl.patience_s: 79(\.0)? → 78"))
+    changed(one, "scope.exclude", '["' + 8_000 * "y" + '"]', "→ [")
+    expect(one.locator("#changes")).to_contain_text("yyy…")
+    assert len(one.locator("#changes").inner_text()) < 2_000
+    changed(one, "scope.exclude", "[]", "→ []")
+    changed(one, "crawl.patience_s", before, f"→ {before}")
+    one.click("#pause")
+    expect(two.locator("#state")).to_have_text("paused")
+    two.click("#unpause")
+    expect(one.locator("#state")).to_have_text("running")
+    expect(one.locator("#pause")).to_be_visible()
+
+
+def test_addresses_of_parts_work_with_back_and_reload(crawl: Served, opened: Opened) -> None:
+    page = opened(crawl.address)
+    moves(page)
+    for part in ("charts", "lately", "hosts", "ask", "steer"):
+        page.goto(f"{crawl.base}#{part}")
+        expect(page.locator(f"#{part}")).to_be_in_viewport()
+    page.goto(f"{crawl.base}#host=walk.example")
+    expect(page.locator("#host-answer dl")).to_contain_text("queued")
+    page.locator("#host-shown").fill("left.example")
+    page.press("#host-shown", "Enter")
+    expect(page).to_have_url(f"{crawl.base}#host=left.example")
+    expect(page.locator("#host-answer table").first).to_contain_text("left.example")
+    page.go_back()
+    expect(page.locator("#host-shown")).to_have_value("walk.example")
+    page.go_forward()
+    expect(page.locator("#host-shown")).to_have_value("left.example")
+    page.click("#stop")
+    expect(page.locator("#stopping")).to_be_visible()
+    page.reload()  # Nothing is sent.
+    expect(page.locator("#stopping")).to_be_hidden()
+    expect(page.locator("#link")).to_have_text("live")
+    expect(page.locator("#pause")).to_be_enabled()
+
+
+WIDE = """() => {
+    const most = document.documentElement.clientWidth, all = [...document.querySelectorAll("body *")];
+    const beyond = (one) => one.getClientRects().length && one.getBoundingClientRect().right > most + 1;
+    const wide = all.filter((one) => beyond(one) && !one.closest(".scroll, .skip, svg")).map((one) => one.outerHTML);
+    return [document.documentElement.scrollWidth - most, wide.slice(0, 3)];
+}"""
+"""By how much a page is wider than its window, and the elements that are (WCAG 2.2, 1.4.10: no cells of tables)."""
+
+
+@pytest.mark.promise("Console", "At a zoom of 200 % and in 320 pixels no page scrolls sideways.")
+@pytest.mark.parametrize(
+    "look",
+    [
+        {"viewport": {"width": 320, "height": 640}},
+        {"viewport": {"width": 640, "height": 400}, "device_scale_factor": 2},
+    ],
+    ids=["narrow", "zoom"],
+)
+def test_no_page_scrolls_sideways(
+    crawl: Served, archives: Served, failed: Served, opened: Opened, look: dict[str, object]
+) -> None:
+    page = opened(crawl.address, **look)
+    moves(page)
+    page.locator("#pages button").first.click()
+    expect(page.locator("#why-answer .verdict")).to_contain_text("fetched")
+    page.locator("#active th a").first.click()
+    expect(page.locator("#host-answer svg")).to_be_visible()
+    assert page.evaluate(WIDE) == [0, []]
+    page = opened(failed.address, **look)
+    expect(page.locator("#reasons tbody tr")).to_have_count(3)
+    assert page.evaluate(WIDE) == [0, []]
+    page = opened(archives.address, complains=("status of 404",), **look)
+    page.get_by_text("More settings").click()
+    page.select_option("#add-key", "scope.exclude")
+    page.fill("#add-value", json.dumps(["https://example.org/" + 90 * "long"]))
+    page.click("#add")
+    page.click("#compare button")
+    expect(page.locator("#compare-counts")).to_contain_text("From one to two")
+    assert page.evaluate(WIDE) == [0, []]
+    for button, dialog in (("Schedule…", "scheduling"), ("Continue…", "continuing"), ("Delete…", "deleting")):
+        page.get_by_role("button", name=f"{button} one").click()
+        box = page.locator(f"#{dialog}").bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= page.viewport_size["width"]
+        page.reload()
+        expect(page.locator(f"#{dialog}")).to_be_hidden()
+        expect(page.locator("#link")).to_have_text("live")
+    page.get_by_role("link", name="one", exact=True).click()
+    expect(page.locator("#pages tbody tr")).to_have_count(20)
+    assert page.evaluate(WIDE) == [0, []]
+    page.goto(f"{archives.base}nothing")
+    assert page.evaluate(WIDE) == [0, []]
+
+
 @pytest.mark.long
 def test_an_answer_leaves_what_is_being_typed(crawl: Served, opened: Opened) -> None:
     page = opened(crawl.address)
@@ -421,7 +571,7 @@ def test_without_the_token_nothing_can_be_commanded(crawl: Served, web: Endless,
 
 def test_a_wrong_token_is_reported(crawl: Served, opened: Opened) -> None:
     page = opened(f"{crawl.base}#token=wrong", complains=("401",), live=False)
-    expect(page.locator("#link")).to_contain_text("token")
+    expect(page.locator("#link")).to_contain_text("token is not that of what is served here: open the address")
     for unknown in ("#cards", "#pause", "#charts"):  # A crawl of which nothing is known is not shown as one that runs.
         expect(page.locator(unknown)).to_be_hidden()
 
@@ -482,6 +632,70 @@ def test_it_passes_the_rules_of_axe(crawl: Served, opened: Opened, look: dict[st
     page.evaluate(AXE.read_text(encoding="utf-8"))
     found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]] == []
+
+
+@pytest.mark.long
+@pytest.mark.promise("Console", "Continue is offered for a crawl that does not run where anything is left to fetch.")
+def test_a_crawl_can_be_continued_where_something_is_left(opened: Opened, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "index.html").write_text("<a href=/one>one</a>")
+    (site / "one").write_text("text")
+    with web_of(site) as address:
+        for name, pages in (("all", "2"), ("part", "1")):
+            done = subprocess.run(
+                [sys.executable, "-m", "gossamer", "crawl", address, "-o", str(tmp_path / "many" / name), "--quiet",
+                 "--allow-private", "--contact", "me@example.org", "--politeness", "own", "--max-pages", pages],
+                env=environment(), timeout=90,
+            )  # fmt: skip
+            assert done.returncode == 0
+    with Served("serve", "--folder", tmp_path / "many", "--port", "0") as served:
+        page = opened(served.address, complains=LOST)
+        expect(page.locator("#crawls .badge.finished")).to_have_count(2)
+        expect(page.locator("#crawls button", has_text="Continue…")).to_have_count(1)
+        expect(page.get_by_role("button", name="Continue… part")).to_be_enabled()
+        for name, offers in (("all", False), ("part", True)):
+            page.goto(f"{served.base}crawls/{name}/")
+            expect(page.locator("#state")).to_have_text("finished")
+            expect(page.locator("#resume")).to_be_visible(visible=offers)
+
+
+@pytest.mark.long
+def test_ten_thousand_hosts_are_counted_and_few_are_shown(opened: Opened, tmp_path: Path) -> None:
+    hosts = [f"h{n}.example" for n in range(10_000)]
+    (tmp_path / "hosts").write_text("".join(f"127.0.0.1 {host}\n" for host in hosts))
+    (tmp_path / "site").mkdir()
+    with web_of(tmp_path / "site") as address:
+        port = address.rpartition(":")[2].strip("/")
+        (tmp_path / "seeds").write_text("".join(f"http://{host}:{port}/\n" for host in hosts))
+        with Served(
+            "crawl", "--seeds", tmp_path / "seeds", "-o", tmp_path / "crawl", "--hosts", tmp_path / "hosts", "--serve",
+            "0", "--allow-private", "--contact", "me@example.org", "--set", "crawl.stop_s=1",
+        ) as served:  # fmt: skip
+            page = opened(served.address, complains=LOST)
+            expect(page.locator("#card-hosts small")).to_contain_text("10,000 known")
+            expect(page.locator("#active tbody tr")).to_have_count(10)
+            assert page.evaluate("document.querySelectorAll('*').length") < 3_000
+            with urlopen(f"{served.base}api/status?detail=true") as answer:
+                assert len(answer.read()) < 50_000
+            with urlopen(f"{served.base}api/hosts?n=100") as answer:
+                assert len(json.load(answer)["active"]) <= 100
+            sent: list[str] = []
+            page.on("request", lambda asked: sent.append(asked.url))
+            page.fill("#host-shown", hosts[-1])
+            page.press("#host-shown", "Enter")
+            expect(page.locator("#host-answer dl")).to_contain_text("queued1 URLs")
+            expect(page.locator("#host-answer")).to_contain_text("No requests so far.")
+            assert len([url for url in sent if "/api/" in url and "events" not in url]) == 3
+
+
+@contextmanager
+def web_of(site: Path) -> Iterator[str]:
+    """Serve the files of a folder; give the address."""
+    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(site))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    with serving(server):
+        yield f"http://127.0.0.1:{server.server_port}/"
 
 
 def test_it_says_at_a_glance_how_the_crawl_is(crawl: Served, opened: Opened) -> None:
@@ -576,7 +790,9 @@ def test_items_are_leafed_through_and_saved(archives: Served, opened: Opened) ->
 
 def test_running_crawls_come_first_and_numbers_are_in_their_order(archives: Served, opened: Opened) -> None:
     page = opened(f"{archives.base}#token=wrong", complains=("401",), live=False)
-    expect(page.locator("#link")).to_have_text("the token is not that of what is served here; trying again")
+    expect(page.locator("#link")).to_have_text(
+        "the token is not that of what is served here: open the address that the server printed; trying again"
+    )
     expect(page.locator("#counts")).to_have_text("Not known.")
     answer = json.loads(urlopen(f"{archives.base}api/crawls").read())
     one = answer["crawls"][0] | {"state": "finished"}  # Its figures may still be read.
@@ -769,7 +985,23 @@ def test_the_state_of_a_crawl_that_was_killed_is_not_known(web: Endless, opened:
         served.kill()
         expect(page.locator("#state")).to_have_text("no answer")
         expect(page.locator("#verdict")).to_have_text("No answer: the figures are the last that were received")
-        expect(page.locator("#link")).to_contain_text("trying again")
+        expect(page.locator("#link")).to_have_text("no answer; trying again")
+        expect(page.locator("#link")).to_have_text(
+            "no answer; trying again; if the server was started again, open the address that it printed"
+        )
+
+
+@pytest.mark.promise("Console", "After a sleep of the machine the dashboard connects again by itself.")
+def test_after_a_sleep_it_connects_again(crawl: Served, opened: Opened) -> None:
+    """Of jippi/hashi-ui#119, canonical/lxd-ui#1307: figures of yesterday, and nothing that says so."""
+    page = opened(crawl.address)
+    page.clock.install()
+    moves(page)
+    with page.expect_request("**/api/events"):
+        page.clock.fast_forward(600_000)
+    expect(page.locator("#link")).to_have_text("live")
+    expect(page.locator("#state")).to_have_text("running")
+    moves(page)
 
 
 def what_is_over_is_shown(page: Page, over: Served, pages: str) -> None:

@@ -275,10 +275,10 @@ def test_a_mistake_is_one_line_and_leaves_nothing(
 VALUES = {
     ("scope.scope", "all"): "did you mean 'any'?", ("scope.scope", "Whole_Site"): "'host' is one server name",
     ("politeness.preset", "fast"): "'own' is for your own servers", ("crawl.render", "yes"): "did you mean 'always'?",
-    ("crawl.mode", "once"): "did you mean 'batch'?", ("scope.depth_max", "inf"): "leave it out for no limit",
-    ("scope.depth_max", "-1"): "leave it out for no limit", ("logs.level", "WARN"): "did you mean 'warning'?",
+    ("crawl.mode", "once"): "did you mean 'batch'?", ("scope.depth_max", "inf"): "write none for no limit",
+    ("scope.depth_max", "-1"): "write none for no limit", ("logs.level", "WARN"): "did you mean 'warning'?",
     ("fetch.tls_min", "TLSv1.2"): "did you mean '1.2'?", ("politeness.per_host", "max"): "write a number such as 4",
-    ("limits.max_pages", "Infinity"): "leave it out for no limit", ("cluster.workers", "cpus"): "write auto",
+    ("limits.max_pages", "Infinity"): "write none for no limit", ("cluster.workers", "cpus"): "write auto",
 }  # fmt: skip
 """Values that people write by habit, and what must be in the answer."""
 

@@ -448,7 +448,8 @@ def _parse_assignment(text: str) -> Values:
         given = tomllib.loads(f"value = {value}")["value"]
     except ValueError as error:
         if value.strip().startswith(("[", "{")) and not _takes_text(key):
-            raise ConfigError(f"--set {key}: {value.strip()} is not TOML: {error}") from None
+            meant = _quote(f"{key} = {value}", error)
+            raise ConfigError(f"--set {key}: {value.strip()} is not TOML: {error}{meant}") from None
         return {key: value.strip()}  # A bare word is a text: --set scope.scope=host
     except RecursionError:
         raise ConfigError(f"--set {key}: {NESTED}") from None

@@ -49,7 +49,7 @@ def _line(mistake: Mistake, origins: Mapping[str, str]) -> str:
     is_pasted = isinstance(mistake.given, str) and plain != mistake.given
     word = "" if is_pasted and plain.isdecimal() else plain.lower().removesuffix(".0")
     if (path[0] == "limits" or path[:2] == ("scope", "depth_max")) and len(path) > 1 and _UNLIMITED(word):
-        message += "; leave it out for no limit"
+        message += f"; {'write none' if place == '--set' else 'leave it out'} for no limit"
     elif meant := synonyms().values.get(".".join(path), {}).get(word.replace("_", "-").replace(" ", "-")):
         message = message.partition("; did you mean")[0] + f"; {meant}"
     elif message.startswith("expected a ") and _DECIMAL_COMMA(plain):

@@ -113,7 +113,7 @@ class Guard:
         scheme, _, token = (given or "").partition(" ")
         is_token = hmac.compare_digest(token.strip().encode("latin-1"), self._token) and scheme.lower() == "bearer"
         if given is not None and not is_token:
-            says = "the token is not that of what is served here"
+            says = "the token is not that of what is served here: open the address that the server printed"
             says = says if scheme.lower() == "bearer" else "the token is sent as `Authorization: Bearer TOKEN`"
             return error(401, says, {"WWW-Authenticate": "Bearer", **CLOSE})
         needed = not is_page and (not is_local or scope["method"] not in READS)

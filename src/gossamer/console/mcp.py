@@ -180,7 +180,7 @@ class Agent:
         """Return names and states."""
         async with asyncio.TaskGroup() as group:
             names = self.crawls.names()[:CRAWLS_LISTED_MAX]
-            asked = [group.create_task(self._ask({"verb": "status"}, name)) for name in names]
+            asked = [group.create_task(self.crawls.one(name).ask({"verb": "status"})) for name in names]
         answers = [task.result() for task in asked]
         return [{"crawl": name, **_short(one)} for name, one in zip(names, answers, strict=True)]
 
@@ -231,13 +231,10 @@ class Agent:
         return await self._fleet.create(New(name=asked.name, config=_configuration(self._base, asked)))
 
     async def _result(self, request: dict[str, object], crawl: str) -> object:
-        answer = await self._ask(request, crawl)
+        answer = await self.crawls.one(crawl).ask(request)
         if not answer.get("ok"):
             raise RefusedError(str(answer.get("error", "no answer")))
         return answer.get("result")
-
-    async def _ask(self, request: dict[str, object], crawl: str) -> Mapping[str, object]:
-        return await self.crawls.one(crawl).ask(request)
 
 
 TOOLS: Mapping[str, Tool] = {
@@ -348,14 +345,8 @@ def _answer(text: str, *, is_error: bool = False) -> types.CallToolResult:
 
 
 _NO_JSON = types.ErrorData(code=types.PARSE_ERROR, message="Parse error: the line is no JSON")
-_NO_REQUEST = types.ErrorData(
-    code=types.INVALID_REQUEST, message="Invalid Request: the line is no JSON-RPC 2.0 message"
-)
-_LONG_REQUEST = types.ErrorData(
-    code=types.INVALID_REQUEST, message=f"Invalid Request: the line has more than {REQUEST_BYTES_MAX >> 20} MiB"
-)
-
-
+_NO_REQUEST = "Invalid Request: the line is no JSON-RPC 2.0 message"
+_LONG_REQUEST = f"Invalid Request: the line has more than {REQUEST_BYTES_MAX >> 20} MiB"
 Waiting = dict[object, asyncio.Future[None]]
 """Requests without an answer, by their id."""
 
@@ -411,7 +402,7 @@ def _fault_of(refused: ValidationError) -> types.ErrorData | None:
     kind, line = (refused.errors()[0][name] for name in ("type", "input"))
     if kind == "json_invalid":
         return _NO_JSON if line.strip() else None
-    return _LONG_REQUEST if line == _TOO_LONG else _NO_REQUEST
+    return types.ErrorData(code=types.INVALID_REQUEST, message=_LONG_REQUEST if line == _TOO_LONG else _NO_REQUEST)
 
 
 async def _pass_on(

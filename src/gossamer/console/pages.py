@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from html import escape
 from importlib.resources import files
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -51,9 +52,9 @@ def routes(
     RefusedError for the parts of an address that have no page.
     """
     found = {
-        entry.name: (entry.read_bytes(), TYPES[_ending(entry.name)])
+        entry.name: (entry.read_bytes(), TYPES[PurePath(entry.name).suffix])
         for entry in (files("gossamer.console") / "page").iterdir()
-        if _ending(entry.name) in TYPES
+        if PurePath(entry.name).suffix in TYPES
     }
 
     async def page(request: Request) -> Response:
@@ -96,7 +97,3 @@ def origin_of(url: str) -> str:
 
 def _answer(body: bytes, media_type: str) -> Response:
     return Response(body, headers={**HEADERS, "Content-Type": media_type})
-
-
-def _ending(name: str) -> str:
-    return "." + name.rpartition(".")[2]

@@ -8,6 +8,7 @@ import asyncio
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,7 +35,7 @@ from gossamer.console.fleet import (
     ScheduleRequest,
 )
 from gossamer.console.folder import OWN, Folder
-from gossamer.console.operations import NEVER_KEPT, Operation, Run, answer, error, openapi, result, result_of, routes
+from gossamer.console.operations import NEVER_KEPT, Operation, answer, error, openapi, result, result_of, routes
 from gossamer.console.replay import serve_replay
 from gossamer.console.server import serve_app
 from gossamer.console.service import OWN_SHARE, Service
@@ -233,15 +234,14 @@ def steering(fleet: Fleet, prefix: str) -> Iterator[Operation]:
     resume = result_of(lambda path, asked: fleet.resume(path["name"], asked))
     schedule = result_of(lambda path, asked: fleet.schedule(path["name"], asked))
     delete = result_of(lambda path, asked: fleet.delete(path["name"], asked))
+    of = partial(Operation, "POST")
     says = "Delete a crawl that does not run, with all its files; return the others."
-    yield Operation("POST", prefix + "delete", "delete", DeleteRequest, CrawlSummaries, says, delete)
-    runs: tuple[tuple[str, type[verbs.VerbRequest], str, Run], ...] = (
-        ("start", verbs.Nothing, "Start a crawl that was made and never begun.", start),
-        ("resume", ResumeRequest, "Continue a crawl that does not run.", resume),
-        ("schedule", ScheduleRequest, "Run a crawl again by a schedule, each time as a new crawl.", schedule),
-    )
-    for name, takes, says, run in runs:
-        yield Operation("POST", prefix + name, name, takes, CrawlSummary, says, run)
+    yield of(f"{prefix}delete", "delete", DeleteRequest, CrawlSummaries, says, delete)
+    says = "Start a crawl that was made and never begun."
+    yield of(f"{prefix}start", "start", verbs.Nothing, CrawlSummary, says, start)
+    yield of(f"{prefix}resume", "resume", ResumeRequest, CrawlSummary, "Continue a crawl that does not run.", resume)
+    says = "Run a crawl again by a schedule, each time as a new crawl."
+    yield of(f"{prefix}schedule", "schedule", ScheduleRequest, CrawlSummary, says, schedule)
 
 
 def _metrics(fleet: Fleet, service: Service) -> Route:

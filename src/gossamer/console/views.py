@@ -83,9 +83,7 @@ class Views:
 
     def __init__(self, directory: Path, service: Service) -> None:
         self._directory = directory
-        self._searches = service.searches
-        self._reads = service.reads
-        self._replay = service.replay
+        self._service = service
         self._turns: dict[str, asyncio.Lock] = {}
         self._report: tuple[float, CrawlStamp | None, dict[str, object]] | None = None
 
@@ -99,7 +97,7 @@ class Views:
 
     async def search(self, query: Query) -> object:
         """Return the pages that answer best. Raises as `Searches.search`."""
-        return await self._searches.search(
+        return await self._service.searches.search(
             self._directory, query.q, limit=query.n, host=query.host, site=query.site, language=query.language
         )
 
@@ -117,18 +115,18 @@ class Views:
 
     async def versions(self, asked: Why) -> object:
         """Return the attempts at a page, each with the path on which it is replayed. Raises as `Reads.read`."""
-        question = ReadVersions(self._directory.resolve().name, asked.url, self._replay.secret)
-        found = await self._reads.read(self._directory, question, PageVersions)
-        at = self._replay
+        question = ReadVersions(self._directory.resolve().name, asked.url, self._service.replay.secret)
+        found = await self._service.reads.read(self._directory, question, PageVersions)
+        at = self._service.replay
         return msgspec.structs.replace(found, replay_port=at.port, replay_url=at.public_url, public_host=at.public_host)
 
     async def items(self, asked: ItemsOf) -> object:
         """Return a part of the items. Raises as `Reads.read`."""
-        return await self._reads.read(self._directory, ReadItems(asked.kind, asked.n, asked.offset), ItemList)
+        return await self._service.reads.read(self._directory, ReadItems(asked.kind, asked.n, asked.offset), ItemList)
 
     async def history(self, asked: HistoryOf) -> object:
         """Return how requests to a host ended, over time. Raises as `Reads.read`."""
-        return await self._reads.read(self._directory, ReadHost(asked.host), HostHistory)
+        return await self._service.reads.read(self._directory, ReadHost(asked.host), HostHistory)
 
     @asynccontextmanager
     async def _turn(self, what: str) -> AsyncIterator[None]:

@@ -177,9 +177,10 @@ class Ring:
         fetch_s = result.fetch_s or now - started
         if isinstance(result, Failure):
             wire_bytes = max(result.wire_bytes, result.came.wire_bytes if result.came is not None else 0)
-            kind: Literal["failed", "answered", "left"] = "failed" if result.host_level else "answered"
-            if kind == "answered" and result.outcome in ("connect_error", "internal_error") and not wire_bytes:
-                kind = "left"  # A kept connection that closed, or a limit of this machine.
+            # A kept connection that closed, or a limit of this machine.
+            is_left = result.outcome in ("connect_error", "internal_error") and not wire_bytes
+            kind: Literal["failed", "left", "answered"] = "left" if is_left else "answered"
+            kind = "failed" if result.host_level else kind
             return Contact(fetch_s, kind, error=result.error, wire_bytes=wire_bytes, is_alone=result.is_alone)
         if result.status in BUSY:
             return Contact(fetch_s, "busy", retry_after_s(result, now), wire_bytes=result.wire_bytes)

@@ -56,14 +56,11 @@ class Closing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailingProxy(msgspec.Struct, frozen=True, kw_only=True):
-    """A proxy of a pool that is left out now."""
+    """A proxy of a pool, by label and address, that is left out since its first failure in a row."""
 
     proxy: str
-    """Its label and its address, without credentials."""
     since: float
-    """Wall time of the first failure in a row."""
     until: float
-    """Wall time from which it is tried again."""
     reason: str
 
 

@@ -3,7 +3,7 @@
 import * as compare from "./compare.js";
 import { by, cell, choices, fill, make, prose, say, text } from "./dom.js";
 import { count, counted, decimal, harmless } from "./words.js";
-import { ask, hasToken, whenTokenComes } from "./wire.js";
+import { ask, hasToken, lost, SILENCE_MS, whenTokenComes } from "./wire.js";
 
 const LOOK_MS = 2_000;
 const WITHOUT_REASON = { created: "not started yet", reading: "reading its figures", stopped: "ended unexpectedly; everything up to its last commit is saved" };
@@ -18,14 +18,16 @@ const IDLE = new Set(["created", "stopped", "finished", "failed"]);
 const FIELDS = new Set(["seeds.urls", "operator.contact", "limits.max_pages", "scope.scope", "scope.depth_max", "politeness.delay_s_min",
   "output.directory", "console.port"]);
 const inOrder = new Intl.Collator("en", { numeric: true }).compare;
-let keys = {}, dialogOf = null, opener = "", last = null;
+let keys = {}, dialogOf = null, opener = "", last = null, failures = 0;
 
 async function look() {
   try {
-    if (!document.hidden) show(await ask("api/crawls"));
+    if (!document.hidden) show(await ask("api/crawls", undefined, SILENCE_MS));
+    failures = 0;
     stand("live", "live");
   } catch (error) {
-    stand("lost", `${harmless(error.message).replace(/\.$/, "")}; trying again`);
+    stand("lost", lost(error.message, failures));
+    failures += 1;
     if (!by("crawls").rows.length) say(by("counts"), "Not known.");
   }
   setTimeout(look, LOOK_MS);

@@ -12,7 +12,7 @@ import * as questions from "./questions.js";
 import * as recent from "./recent.js";
 import * as steer from "./steer.js";
 import { harmless } from "./words.js";
-import { listen } from "./wire.js";
+import { listen, lost } from "./wire.js";
 
 const course = new Course();
 const charts = new Charts(course);
@@ -69,11 +69,11 @@ const HEARD = {
   },
 };
 
-function stand(state, why = "") {
+function stand(state, why = "", failures = 0) {
   const place = by("link");
   place.className = `link ${state}`;
   picture.answers(state === "live");
-  say(place, state === "live" ? (over.isOver() ? "not running" : "live") : `${harmless(why)}; trying again`);
+  say(place, state === "live" ? (over.isOver() ? "not running" : "live") : lost(why, failures));
 }
 
 listen((name, value) => HEARD[name]?.(value), stand);

@@ -3,7 +3,7 @@
 import { address, change } from "./host.js";
 import { bars, by, cell, fill, make, prose, say, text } from "./dom.js";
 import { figures } from "./over.js";
-import { bits, clock, count, counted, decimal, duration, harmless, limit, outcome, OVER, seconds, share, size, until } from "./words.js";
+import { bits, brief, clock, count, counted, decimal, duration, harmless, limit, outcome, OVER, seconds, share, size, until } from "./words.js";
 
 const BARS_MAX = 7;
 const SHARDS_MAX = 64;
@@ -269,7 +269,7 @@ function caches(counted) {
 
 function changes(found) {
   const rows = found.slice(-5).reverse().map((one) =>
-    make("tr", {}, make("th", { scope: "row" }, harmless(one.key)), text(`${harmless(one.before || "none")} → ${harmless(one.after || "none")}`), cell(clock(one.at))));
+    make("tr", {}, make("th", { scope: "row" }, harmless(one.key)), text(`${brief(harmless(one.before || "none"))} → ${brief(harmless(one.after || "none"))}`), cell(clock(one.at))));
   by("changes").hidden = !rows.length;
   fill(by("changes"), ["<changed", "<from and to", "at"], rows, "");
 }

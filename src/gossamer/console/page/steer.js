@@ -1,14 +1,14 @@
 // Steer: controls of the crawl. Each control says what came of it, or what the server says is wrong.
 
 import { by, choices, say } from "./dom.js";
-import { count, harmless, OVER } from "./words.js";
+import { brief, count, harmless, OVER } from "./words.js";
 import { ask, hasToken, whenTokenComes } from "./wire.js";
 
 const NO_TOKEN = "Controls are off. Open the address that gossamer printed, with its token, or put #token=… behind this one: the token is the line in state/console.token of the crawl’s directory.";
 const WORDS = { none: null };
-let state = "", isOver = false, canResume = false, live = {};
-// What the field of the settings showed before anybody typed into it.
-let shown = "";
+let state = "", isOver = false, canResume = false, live = {}, changedAt = -1;
+// Whether somebody has typed into the field of the settings what is not sent yet, or was refused.
+let typed = false;
 
 // A server of many crawls can begin them anew; a crawl's own console ends with it.
 const isOneOfMany = /\/crawls\/[^/]+\/$/.test(location.pathname);
@@ -34,12 +34,16 @@ export function begin() {
   submit("host", (form) => ({ host: form.elements.host.value.trim(), values: values(form) }), changed);
   submit("set", assigned, changed);
   by("set-key").addEventListener("change", chosen);
+  by("set-value").addEventListener("input", () => { typed = true; });
   whenTokenComes(() => allow());
   allow();
 }
 
 // Take up how the crawl stands.
 export function stands(status, resumable) {
+  const newest = status.changes?.at(-1)?.at ?? 0;
+  if (newest > changedAt && changedAt >= 0) keys();  // Perhaps in another tab.
+  changedAt = newest;
   if (status.state === state && resumable === canResume) return;
   state = status.state;
   canResume = resumable;
@@ -63,12 +67,13 @@ export async function keys() {
   choices(select, Object.keys(live));
   if (before in live) select.value = before;
   // The answer to one change may come while the next is being typed.
-  if (by("set-value").value === shown) chosen();
+  if (!typed) chosen();
 }
 
 function chosen() {
   const found = live[by("set-key").value];
-  by("set-value").value = shown = found?.text ?? "";
+  by("set-value").value = found?.text ?? "";
+  typed = false;
   say(by("set-says"), harmless(found?.says ?? ""));
 }
 
@@ -111,6 +116,8 @@ function submit(id, body, says) {
     if (await act(place, id, body(form), says)) {
       if (id === "set" || id === "host") await keys();
       else form.reset();
+    } else if (id === "set") {
+      typed = true;
     }
   });
 }
@@ -127,8 +134,8 @@ async function act(place, verb, body, says) {
 }
 
 function assigned(form) {
-  shown = form.elements.value.value;
-  return { assignments: [`${form.elements.key.value}=${shown}`] };
+  typed = false;
+  return { assignments: [`${form.elements.key.value}=${form.elements.value.value}`] };
 }
 
 const lines = (text) => text.split(/\s+/).filter(Boolean);
@@ -147,5 +154,5 @@ function values(form) {
 function changed(answer) {
   const changes = answer.changed ?? [];
   if (!changes.length) return "No change: that is the value already.";
-  return changes.map((one) => `${one.key}: ${one.before || "none"} → ${one.after || "none"}`).join("\n");
+  return changes.map((one) => `${one.key}: ${brief(one.before || "none")} → ${brief(one.after || "none")}`).join("\n");
 }

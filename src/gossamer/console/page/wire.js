@@ -1,7 +1,9 @@
 // Wire: how the page speaks with its server. All addresses are relative: the page may lie below any prefix.
 
+import { harmless } from "./words.js";
+
 const KEY = "gossamer-token";
-const SILENCE_MS = 12_000;
+export const SILENCE_MS = 12_000;
 const RETRY_MS = [500, 1_000, 2_000, 4_000];
 const ANSWER_MS = 60_000;
 
@@ -27,8 +29,8 @@ export function whenTokenComes(call) {
 const headers = (more = {}) => (token ? { Authorization: `Bearer ${token}`, ...more } : more);
 
 // Return what is answered; throw an Error whose message is for people.
-export async function ask(path, body) {
-  const request = { headers: headers(), cache: "no-store", signal: AbortSignal.timeout(ANSWER_MS) };
+export async function ask(path, body, wait = ANSWER_MS) {
+  const request = { headers: headers(), cache: "no-store", signal: AbortSignal.timeout(wait) };
   if (body !== undefined) {
     request.method = "POST";
     request.headers = headers({ "Content-Type": "application/json" });
@@ -38,7 +40,7 @@ export async function ask(path, body) {
   try {
     answer = await fetch(path, request);
   } catch (error) {
-    throw new Error(error.name === "TimeoutError" ? "No answer within a minute." : "The crawl does not answer.");
+    throw new Error(error.name === "TimeoutError" ? `No answer within ${wait / 1000} s.` : "The crawl does not answer.");
   }
   const text = await answer.text();
   let value = null;
@@ -89,10 +91,16 @@ export async function listen(hear, stand) {
     }
     document.removeEventListener("visibilitychange", hidden);
     if (document.hidden) continue;
-    stand("lost", why);
+    stand("lost", why, failures);
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS[Math.min(failures, RETRY_MS.length - 1)]));
     failures += 1;
   }
+}
+
+// What the page says while nothing answers: soon also what to do.
+export function lost(why, failures) {
+  const moved = failures >= RETRY_MS.length ? "; if the server was started again, open the address that it printed" : "";
+  return `${harmless(why).replace(/\.$/, "")}; trying again${moved}`;
 }
 
 // Nobody is sent what nobody sees.

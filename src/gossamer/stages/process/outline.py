@@ -5,7 +5,6 @@ This pass builds no tree: it keeps a stack of open elements, closes each in orde
 cost is always linear in the page's length. Comments, scripts and form selections are left out.
 """
 
-import html
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from typing import NamedTuple
 
 from gossamer.stages.process import tokens
 from gossamer.stages.process.formulas import linear_formula
-from gossamer.stages.process.scan import reference_free
+from gossamer.stages.process.scan import reference_free, unescape
 from gossamer.stages.process.tokens import END, INLINE, NOTHING, ODD, POP_BLOCK
 
 EVENTS_MAX = 400_000
@@ -96,16 +95,6 @@ def attributes(rest: str) -> dict[str, str]:
         value = double or single or bare
         found.setdefault(name.lower(), reference_free(value))
     return found
-
-
-def unescape(text: str) -> str:
-    """Return a text with its character references replaced."""
-    if "&" not in text:
-        return text
-    try:
-        return html.unescape(text)
-    except ValueError:  # A number of thousands of digits.
-        return text
 
 
 class _OutlineBuilder:

@@ -185,7 +185,11 @@ def text_of(markup: bytes) -> str:
     """Return the text of a piece of markup: tags gone, references replaced, white space unchanged."""
     if b"<" in markup:
         markup = _TAG.sub(b"", markup)
-    text = markup.decode("utf-8", "replace")
+    return unescape(markup.decode("utf-8", "replace"))
+
+
+def unescape(text: str) -> str:
+    """Return a text with its character references replaced."""
     if "&" not in text:
         return text
     try:
