@@ -279,6 +279,34 @@ def test_the_ticks_of_a_slow_crawl_are_named_as_they_are(crawl: Served, opened: 
     assert said == ["0", "0.25", "2.5", "150", "2.5 k"]
 
 
+def test_what_is_typed_for_a_number_is_never_a_smaller_one(crawl: Served, opened: Opened) -> None:
+    page = opened(crawl.address, complains=REFUSED)
+    texts = [
+        "7",
+        "-1",
+        "0.5",
+        "1.25",
+        "0,5",
+        ",5",
+        " 7 ",
+        "10,000",
+        "1.000",
+        "1 000",
+        "1k",
+        "500ms",
+        "2.",
+        "1e3",
+        "0x10",
+    ]
+    found = page.evaluate("async (texts) => texts.map((await import('/static/words.js')).typed)", texts)
+    assert found == [7, -1, 0.5, 1.25, 0.5, 0.5, 7, "10,000", "1.000", "1 000", "1k", "500ms", "2.", "1e3", "0x10"]
+    page.fill("#host-name", "slowed.example")
+    page.fill("[name=pages]", "10,000")
+    page.get_by_role("button", name="Change", exact=True).click()
+    expect(says(page, "host")).to_have_text('host.slowed.example.pages is "10,000", expected a whole number')
+    assert page.input_value("[name=pages]") == "10,000"
+
+
 def test_why_answers(crawl: Served, web: Endless, opened: Opened) -> None:
     page = opened(crawl.address)
     page.locator("#pages button").first.click()

@@ -435,14 +435,10 @@ class Fleet:
         """Start what is due. A schedule that fell due while no server ran, once or more often, is started once."""
         while True:
             for name in await asyncio.to_thread(self.folder.names):
-                try:
+                with suppress(MissingError):  # It has just been removed.
                     entry = self._entry(name)
                     if self._is_due(entry.wish):
                         await self._run_again(name, entry)
-                except MissingError:
-                    pass  # It has just been removed.
-                except OSError as error:  # A full disk ends no server.
-                    self.note(f"{name}: cannot save its schedule: {error.strerror}")
             await asyncio.sleep(SCHEDULE_LOOK_S)
 
     def _is_due(self, wish: CrawlWish) -> bool:
@@ -477,7 +473,8 @@ class Fleet:
         except (RefusedError, OSError) as error:
             wish.skipped = f"the run {again} was skipped: {error}"
             self.note(f"{name}: {wish.skipped}")
-        await self._keep(name, entry)
+        with suppress(OSError):  # A full disk ends no server; the next one that finds it due runs it late.
+            await self._keep(name, entry)
 
     def _running(self) -> int:
         return sum(entry.is_attended for entry in self._entries.values())

@@ -2,12 +2,14 @@
 
 import asyncio
 import ipaddress
+import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import uvicorn
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.applications import Starlette
+from starlette.types import Receive, Scope, Send
 
 from gossamer.config.sections import ConsoleOptions
 from gossamer.console.connections import IDLE_S_MAX, Connections, ConsoleConnection
@@ -23,7 +25,7 @@ STOP_S = 2.0
 
 @asynccontextmanager
 async def serve_app(
-    app: ASGIApp,
+    app: Starlette,
     options: ConsoleOptions,
     port: int,
     service: Service,
@@ -36,12 +38,9 @@ async def serve_app(
     machine's.
     """
 
-    async def run_app(scope: Scope, receive: Receive, send: Send) -> None:
-        await app(scope, receive, send)
-
     async def shared(scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request with its work measured, and delayed to keep its share."""
-        await service.share.run(run_app(scope, receive, send))
+        await service.share.run(app(scope, receive, send))
 
     door = _door(options.address, port, option)
     loop = asyncio.get_running_loop()
@@ -83,18 +82,14 @@ def is_local(address: str) -> bool:
 
 
 def _door(address: str, port: int, option: str) -> socket.socket:
-    door = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    is_6 = ":" in address
+    family = socket.AF_INET6 if is_6 else socket.AF_INET
     try:
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        door.bind((address, port))
-        door.listen(BACKLOG)
-        door.setblocking(False)
+        door = socket.create_server((address, port), family=family, backlog=BACKLOG, dualstack_ipv6=is_6)
     except OSError as error:
-        door.close()
-        where = _host_and_port(address, port)
-        raise ConfigError(
-            f"cannot serve on {where}: {error.strerror}; name another port with {option}, or 0 for any"
-        ) from error
+        where = f"{_host_and_port(address, port)}: {os.strerror(error.errno or 0)}"
+        raise ConfigError(f"cannot serve on {where}; name another port with {option}, or 0 for any") from error
+    door.setblocking(False)
     return door
 
 

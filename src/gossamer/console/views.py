@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,8 +30,6 @@ if TYPE_CHECKING:
 
 REPORT_S_MAX = 80.0
 REPORT_KEPT_S = 10.0
-TURN_S_MAX = 60.0
-"""Longest wait for another request of the same kind."""
 REPORT_BYTES_MAX = 16 << 20
 
 
@@ -79,17 +75,18 @@ class Configuration(msgspec.Struct, frozen=True):
 
 
 class Views:
-    """Reads for one crawl, one of a kind at a time."""
+    """Reads for one crawl, one of a kind at a time: `Operation` bounds the wait."""
 
     def __init__(self, directory: Path, service: Service) -> None:
         self._directory = directory
         self._service = service
-        self._turns: dict[str, asyncio.Lock] = {}
+        self._configuring = asyncio.Lock()
+        self._reporting = asyncio.Lock()
         self._report: tuple[float, CrawlStamp | None, dict[str, object]] | None = None
 
     async def configuration(self, _: Nothing) -> object:
         """Return all keys. About 30 ms, in a thread."""
-        async with self._turn("config"):
+        async with self._configuring:
             try:
                 return await asyncio.to_thread(lambda: describe_keys(reopen(self._directory / "crawl.toml")))
             except ConfigError as error:
@@ -106,7 +103,7 @@ class Views:
         at most some seconds old, and those of another are made once.
         """
         now = asyncio.get_running_loop().time
-        async with self._turn("report"):
+        async with self._reporting:
             stamp = None if DirectoryLock.is_held(self._directory / LOCK) else stamp_of_crawl(self._directory)
             kept = self._report
             if kept is None or (now() - kept[0] > REPORT_KEPT_S and (stamp is None or stamp != kept[1])):
@@ -127,16 +124,6 @@ class Views:
     async def history(self, asked: HistoryOf) -> object:
         """Return how requests to a host ended, over time. Raises as `Reads.read`."""
         return await self._service.reads.read(self._directory, ReadHost(asked.host), HostHistory)
-
-    @asynccontextmanager
-    async def _turn(self, what: str) -> AsyncIterator[None]:
-        lock = self._turns.setdefault(what, asyncio.Lock())
-        async with asyncio.timeout(TURN_S_MAX):
-            await lock.acquire()
-        try:
-            yield
-        finally:
-            lock.release()
 
 
 def describe_keys(config: Config) -> Configuration:

@@ -2,7 +2,7 @@
 
 import * as compare from "./compare.js";
 import { by, cell, choices, fill, make, prose, say, text } from "./dom.js";
-import { count, counted, decimal, harmless } from "./words.js";
+import { count, counted, decimal, harmless, typed } from "./words.js";
 import { ask, hasToken, lost, SILENCE_MS, whenTokenComes } from "./wire.js";
 
 const LOOK_MS = 2_000;
@@ -145,12 +145,11 @@ function configuration(form) {
     const [section, name] = key.split(/\.(.*)/s);
     config[section] = { ...config[section], [name]: value };
   };
-  const number = (field) => (/^[0-9]*[.,]?[0-9]+$/.test(field.value.trim()) ? Number(field.value.trim().replace(",", ".")) : field.value.trim());
   put("seeds.urls", seeds.value.split(/\s+/).filter(Boolean));
   if (scope.value !== "host") put("scope.scope", scope.value);
   if (contact.value.trim()) put("operator.contact", contact.value.trim());
   for (const [key, field] of [["limits.max_pages", pages], ["scope.depth_max", depth], ["politeness.delay_s_min", delay]]) {
-    if (field.value.trim()) put(key, number(field));
+    if (field.value.trim()) put(key, typed(field.value));
   }
   for (const row of by("added").children) put(row.dataset.key, valueOf(row.dataset.value));
   return config;
@@ -206,7 +205,7 @@ inDialog("scheduling", ({ when }, crawl) => tell(by("said"), pathOf(crawl, "sche
   (answer) => (answer.schedule ? `${answer.name} runs again ${answer.schedule}.` : `${answer.name} has no schedule.`)));
 inDialog("deleting", ({ name }, crawl) => tell(by("said"), pathOf(crawl, "delete"), { name: name.value }, () => `${crawl.name} is deleted.`));
 inDialog("continuing", ({ pages }, crawl) => {
-  const text = pages.value.trim(), values = text === "" ? {} : { "limits.max_pages": valueOf(text) };
+  const text = pages.value.trim(), values = text === "" ? {} : { "limits.max_pages": typed(text) };
   return tell(by("said"), pathOf(crawl, "resume"), { values }, () => `${crawl.name}: continues.`);
 });
 by("delete").addEventListener("input", confirmed);

@@ -1,7 +1,7 @@
 // Steer: controls of the crawl. Each control says what came of it, or what the server says is wrong.
 
 import { by, choices, say } from "./dom.js";
-import { brief, count, harmless, OVER } from "./words.js";
+import { brief, count, harmless, OVER, typed as given } from "./words.js";
 import { ask, hasToken, whenTokenComes } from "./wire.js";
 
 const NO_TOKEN = "Controls are off. Open the address that gossamer printed, with its token, or put #token=… behind this one: the token is the line in state/console.token of the crawl’s directory.";
@@ -86,7 +86,7 @@ function continuing() {
   });
   dialog.addEventListener("close", () => {
     if (dialog.returnValue !== "yes") return;
-    const text = pages.value.trim(), values = text === "" ? {} : { "limits.max_pages": /^[0-9]+$/.test(text) ? Number(text) : text };
+    const text = pages.value.trim(), values = text === "" ? {} : { "limits.max_pages": given(text) };
     act(by("said"), "resume", { values }, () => "The crawl continues.");
   });
   if (isOneOfMany) {
@@ -145,8 +145,7 @@ function values(form) {
   for (const name of ["delay_s", "per_host", "pages"]) {
     const text = form.elements[name].value.trim();
     if (text === "") continue;
-    const number = Number(text.replace(",", "."));
-    found[name] = text in WORDS ? WORDS[text] : Number.isNaN(number) ? text : number;
+    found[name] = text in WORDS ? WORDS[text] : given(text);
   }
   return found;
 }

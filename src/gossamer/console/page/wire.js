@@ -40,7 +40,7 @@ export async function ask(path, body, wait = ANSWER_MS) {
   try {
     answer = await fetch(path, request);
   } catch (error) {
-    throw new Error(error.name === "TimeoutError" ? `No answer within ${wait / 1000} s.` : "The crawl does not answer.");
+    throw new Error(error.name === "TimeoutError" ? `No answer within ${wait / 1000} s.` : "The server does not answer.");
   }
   const text = await answer.text();
   let value = null;
@@ -56,7 +56,7 @@ export async function ask(path, body, wait = ANSWER_MS) {
 // Save what is answered as a file. What cannot be had is an Error whose message is for people.
 export async function save(path, name) {
   const answer = await fetch(path, { headers: headers(), cache: "no-store" }).catch(() => null);
-  if (!answer) throw new Error("The crawl does not answer.");
+  if (!answer) throw new Error("The server does not answer.");
   if (!answer.ok) throw new Error((await answer.json().catch(() => null))?.error ?? `HTTP ${answer.status}`);
   const content = await answer.blob().catch(() => null);
   if (!content) throw new Error("The file broke off; gossamer export writes it without a browser.");
