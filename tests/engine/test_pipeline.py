@@ -415,6 +415,40 @@ def test_a_lone_seed_whose_addresses_are_all_dead_ends_soon(
         assert ring.clock.now() - began < (27.0 if silent else 9.0)
 
 
+def slow(ring: Ring, first_byte_s: float) -> Callable[[Request], Reply | Failure]:
+    """Return a server that accepts each connection, and needs as long for its first byte."""
+    connect_s_max = FetchOptions().connect_s_max
+
+    def answer(request: Request) -> Reply | Failure:
+        waited_s = min(first_byte_s, connect_s_max * request.first_byte_share)
+        ring.fake_clock.advance(waited_s)
+        return checked(page()) if waited_s == first_byte_s else GONE
+
+    return answer
+
+
+@pytest.mark.parametrize("obey", [False, True])
+@pytest.mark.parametrize(
+    ("first_byte_s", "outcomes"), [(15.0, {"fetched"}), (60.0, {"host_closed", "timeout"})], ids=["slow", "silent"]
+)
+def test_a_lone_seed_that_accepts_and_says_nothing_ends_soon_and_a_slow_one_is_fetched(
+    tmp_path: Path, obey: bool, first_byte_s: float, outcomes: set[str]
+) -> None:
+    with Ring(tmp_path, obey=obey) as ring:
+        answer = slow(ring, first_byte_s)
+        if obey:
+            ring.web.pages |= {ROOT + "robots.txt": answer, ROOT: page()}
+        else:
+            ring.web.pages[ROOT] = lambda request: result if isinstance(result := answer(request), Failure) else page()
+        began = ring.clock.now()
+        ring.crawl(ROOT)
+        assert ring.outcomes[ROOT] in outcomes
+        attempts = 5 if obey else 3
+        shares = [request.first_byte_share for request in ring.web.requests]
+        assert shares[:attempts] == [0.25] * (attempts - 1) + [1.0]
+        assert ring.clock.now() - began < 50.0
+
+
 def test_where_several_hosts_are_silent_the_network_may_be_and_the_patience_stays(tmp_path: Path) -> None:
     with Ring(tmp_path, obey=True) as ring:
         seeds = [f"http://{name}.example/" for name in "abc"]

@@ -8,7 +8,8 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any
+from math import inf
+from typing import Any, Final
 
 import msgspec
 
@@ -30,6 +31,8 @@ from gossamer.world.clock import Clock
 
 UNANSWERED_S = 30.0
 """A request that is ended early, because no page waits for its resource, counts as unanswered after this time."""
+FIRST_BYTE_SHARE: Final = 0.25
+"""Part of `connect_s_max` that the only host of a crawl may be silent, until it has answered."""
 OUTLINK_BYTES_MAX = 65_536
 """Bytes that are read of a page outside the scope, to recognize bot protection, which the status does not show."""
 
@@ -246,10 +249,17 @@ class Pipeline:
     async def _send_first(self, lease: Lease, request: Request) -> Reply | Failure:
         """Send a request that is left early while no host has answered."""
         is_alone = self._is_alone()
-        result = await self.stages.protocols.fetch(msgspec.structs.replace(request, has_others=True))
+        share = self._first_byte_share(lease) if is_alone else inf
+        request = msgspec.structs.replace(request, has_others=True, first_byte_share=share)
+        result = await self.stages.protocols.fetch(request)
         if isinstance(result, Reply):
             return result
         return msgspec.structs.replace(result, has_others=lease.host.has_others or result.has_others, is_alone=is_alone)
+
+    def _first_byte_share(self, lease: Lease) -> float:
+        """Return how long the only host of a crawl may be silent. It may be slow, so the last attempt waits longest."""
+        ends_url = lease.is_visit and not self._retries.has_attempts_left(lease.visit)
+        return 1.0 if ends_url or self.stages.frontier.gives_up_next(lease) else FIRST_BYTE_SHARE
 
     def _release_gates(self, lease: Lease, result: Reply | Failure, started: float, now: float) -> None:
         if not (isinstance(result, Failure) and result.by_proxy):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
 from functools import lru_cache
+from math import inf
 from typing import BinaryIO, Final, Literal, Protocol
 
 import msgspec
@@ -74,6 +75,8 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     """Proxy in place of the configured one, if any."""
     has_others: bool = False
     """The host has other addresses that may answer, or is the only one: wait less for the TCP connection."""
+    first_byte_share: float = inf
+    """Wait for the first byte, connecting included: part of the time to connect. The module has its own limits too."""
     untried: bool = False
     """With `proxy`: its site has not been requested through all other proxies yet."""
 

@@ -992,6 +992,39 @@ def test_an_address_without_an_answer_is_left_early_if_there_are_others(run: Run
     run(main())
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_the_only_host_of_a_crawl_is_left_early_if_it_sends_no_byte(run: Run, scheme: str) -> None:
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as mute:
+            async with speaking(connect_s_max=40.0) as module:
+                at = f"{scheme}://example.test/"
+                port = mute.getsockname()[1]
+                request = Request(at, "127.0.0.1", port, has_others=True, first_byte_share=0.01)
+                failure = failed(await module.fetch(request))
+                assert (failure.outcome, failure.retry, failure.host_level) == ("timeout", True, True)
+                assert failure.error == "no answer within 0.4 s, by fetch.connect_s_max"
+
+    run(main())
+
+
+def test_a_byte_is_an_answer_of_the_only_host(run: Run) -> None:
+    async def slow(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\n")
+        await asyncio.sleep(2.0)
+        writer.write(b"Content-Length: 2\r\n\r\nok")
+        await writer.drain()
+        writer.close()
+
+    async def main() -> None:
+        server = await asyncio.start_server(slow, "127.0.0.1", 0)
+        async with server, speaking(connect_s_max=1.0) as module:
+            port = server.sockets[0].getsockname()[1]
+            request = Request("http://example.test/", "127.0.0.1", port, has_others=True, first_byte_share=1.0)
+            assert replied(await module.fetch(request)).body == b"ok"
+
+    run(main())
+
+
 def test_an_address_with_a_slow_handshake_is_not_left_early(run: Run) -> None:
     async def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as mute:

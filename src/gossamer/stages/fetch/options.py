@@ -20,7 +20,7 @@ class Route(NamedTuple):
 class FetchOptions(Section, frozen=True):
     """Requests: times, sizes, headers, proxy and TLS."""
 
-    connect_s_max: Annotated[float, Key("Time to connect, TLS included.", gt=0)] = 20.0
+    connect_s_max: Annotated[float, Key("Time to connect, TLS included; for a lone seed, to answer.", gt=0)] = 20.0
     request_s_max: Annotated[float, Key("Time for a whole request, connecting included.", gt=0, basic=True)] = 120.0
     low_speed_bytes_s: Annotated[
         int, Key("A transfer with less content per second is ended; headers count, framing does not; 0: never.", ge=0)

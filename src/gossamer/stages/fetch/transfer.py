@@ -341,11 +341,10 @@ class Transfer:
         framed_max = FRAMING_BYTES_MIN + self._options.wire_ratio_max * content
         if self.wire_bytes > framed_max and self._read_bytes() > framed_max:
             self.stopped = self.stopped or "wire"
+        elif self._is_left_early and (silence := self._silence(now - self._began_at)):
+            self.stopped = self.stopped or silence
         elif not self._requests:  # Connecting, and waiting for a connection, have separate limits.
             self._slow_since = now
-            if self._is_left_early and now - self._began_at >= self.silent_s_max and self.connections:
-                # A slow handshake of TLS is no silence.
-                self.stopped = self.stopped or ("" if is_connected(self.connections[-1].fd) else "silent")
         elif self.body_bytes and self._is_all_there():
             self.stopped = self.stopped or "whole"
         elif not self.head and self.curl.errstr().startswith(NO_H2):
@@ -357,10 +356,22 @@ class Transfer:
             self._slow_content = content
         return bool(self.stopped)
 
+    def _silence(self, waited_s: float) -> str:
+        """Return what we no longer wait for: the TCP connection (`silent`) or the first byte (`unanswered`)."""
+        connecting = self.connections if not self._requests and waited_s >= self.silent_s_max else ()
+        if connecting and not is_connected(connecting[-1].fd):  # A slow handshake of TLS is no silence.
+            return "silent"
+        return "unanswered" if not self.wire_bytes and waited_s >= self.first_byte_s_max else ""
+
     @property
     def silent_s_max(self) -> float:
         """Longest wait for the TCP connection with an address, if the host has others that may answer."""
         return OTHERS_SHARE * self._options.connect_s_max
+
+    @property
+    def first_byte_s_max(self) -> float:
+        """Longest wait for the first byte, if the host is the only one of its crawl."""
+        return self.request.first_byte_share * self._options.connect_s_max
 
     def _is_all_there(self) -> bool:
         """Return whether a body has reached its length although libcurl waits for the end of the connection: with

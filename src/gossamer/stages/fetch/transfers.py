@@ -479,6 +479,7 @@ _STOPS: Final[dict[str, tuple[str, str, bool, bool]]] = {
     "slow": ("timeout", "the server sends less than fetch.low_speed_bytes_s", True, True),
     "mute": ("timeout", "the server sent its data, and no reply on its control connection for 1 s", True, True),
     "silent": ("connect_error", "no connection within {transfer.silent_s_max:g} s", True, True),
+    "unanswered": ("timeout", "no answer within {transfer.first_byte_s_max:g} s, by fetch.connect_s_max", True, True),
     "holds": ("protocol_error", "the server floods the connection with messages of TLS", False, False),
     "h2": ("protocol_error", "the server negotiated HTTP/2 and does not speak it", True, False),
     "limit": ("timeout", "limits.max_bytes was reached", True, False),

@@ -141,6 +141,11 @@ class Frontier:
         """Hosts with URLs that are not finished, in memory or on disk, or hosts at which the strategy continues."""
         return (self.strategy.hosts if self.strategy.can_offer() else 0) or self.index.hosts
 
+    def gives_up_next(self, lease: Lease) -> bool:
+        """Return whether an origin that never answered has its last attempt; for a continuous crawl, its second one."""
+        one = lease.host.record.origin(lease.origin)
+        return one is not None and one.failures >= self._options.unanswered_failures_max - 1
+
     @property
     def hosts_most(self) -> int:
         """Maximum of `hosts_left` since `reset_hosts_most`, over all runs."""
