@@ -194,10 +194,17 @@ def test_no_url_is_spent_while_the_proxy_is_dead(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.promise(
-    "Operation", "A batch crawl ends when its proxy has been dead for `crawl.patience_s`; its URLs stay queued."
+    "Operation",
+    "A batch crawl ends when its proxy has been dead for `crawl.patience_s`, or for 30 s from the start; its URLs stay "
+    "queued.",
 )
-def test_a_crawl_ends_when_its_proxy_has_been_dead_for_too_long(tmp_path: Path) -> None:
-    sets = (*BRIEF, f"fetch.proxy=http://127.0.0.1:{free_port()}", "watch.look_s=0.1", "crawl.patience_s=1")
+@pytest.mark.parametrize(("patience_s", "first_s"), [(1, 600.0), (600, 1.0)])
+def test_a_crawl_ends_when_its_proxy_has_been_dead_for_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience_s: int, first_s: float
+) -> None:
+    monkeypatch.setattr("gossamer.engine.shard.PROXY_FIRST_S", first_s)
+    proxy = f"fetch.proxy=http://127.0.0.1:{free_port()}"
+    sets = (*BRIEF, proxy, "watch.look_s=0.1", f"crawl.patience_s={patience_s}")
     crawled = crawl(("http://127.0.0.1/",), tmp_path / "crawl", *sets)
     assert crawled.end == "patience"
     assert crawled.rows == []

@@ -37,6 +37,8 @@ BEHIND_S = 0.5
 """A shard with all its requests in flight for this long is behind: normally one ends and the next begins earlier."""
 FULL_SHARE = 0.9
 """Share of the permitted requests that counts as all of them: some have always just ended."""
+PROXY_FIRST_S = 30.0
+"""How long a proxy may be dead through which nothing came yet: that is a mistake rather than an outage."""
 DRAIN_POLL_S = 0.2
 """Interval of checks while waiting for visits in flight."""
 
@@ -159,6 +161,8 @@ class CrawlLoop:
         if self._options.mode == "continuous" or inf in (patience_s, wake_at):
             return False
         if self.brakes.cut_off_since is not None and not self.paused:
+            if not self._counters.totals.wire_bytes and self.quota == inf:  # With a quota, other shards may use it.
+                patience_s = min(patience_s, PROXY_FIRST_S)
             return self._clock.now() - self.brakes.cut_off_since > patience_s
         return not (self.paused or self.brakes.held) and wake_at - self._clock.now() > patience_s
 

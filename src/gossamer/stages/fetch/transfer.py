@@ -96,7 +96,7 @@ class Transfer:
 
     __slots__ = (
         "_began_at", "_calls_left", "_connections_bytes", "_content_before", "_data", "_fresh",
-        "_h1_only", "_has_target", "_headers", "_held_bytes", "_is_left_early", "_method_set",
+        "_h1_only", "_has_target", "_headers", "_held_bytes", "_method_set",
         "_opened", "_options", "_reply_at", "_requests", "_slow_content", "_slow_since", "_wasted_content",
         "_wasted_read",
         "bodies", "body", "body_bytes", "body_bytes_max", "connections", "curl", "disk_error",
@@ -135,7 +135,6 @@ class Transfer:
         self._opened: list[socket.socket] = []
         self.pinned = not (options.proxy and options.proxy_resolves)  # To a request's address, through a tunnel too.
         self.proxy = options.proxy
-        self._is_left_early = False
         self._method_set = False
         self._fresh = False
         self._clear()
@@ -175,8 +174,6 @@ class Transfer:
             at = f"[{request.ip}]" if ":" in request.ip else request.ip
             self.curl.setopt(pycurl.CONNECT_TO, [f"::{at}:{request.port}"])
         self.ip = request.ip
-        # A connection with a proxy says nothing about the address.
-        self._is_left_early = request.has_others and not self.proxy
         if request.method != "GET" or request.body:
             self._carry(request)
         elif self._method_set:
@@ -341,7 +338,7 @@ class Transfer:
         framed_max = FRAMING_BYTES_MIN + self._options.wire_ratio_max * content
         if self.wire_bytes > framed_max and self._read_bytes() > framed_max:
             self.stopped = self.stopped or "wire"
-        elif self._is_left_early and (silence := self._silence(now - self._began_at)):
+        elif self.request.has_others and (silence := self._silence(now - self._began_at)):
             self.stopped = self.stopped or silence
         elif not self._requests:  # Connecting, and waiting for a connection, have separate limits.
             self._slow_since = now
@@ -358,10 +355,12 @@ class Transfer:
 
     def _silence(self, waited_s: float) -> str:
         """Return what we no longer wait for: the TCP connection (`silent`) or the first byte (`unanswered`)."""
-        connecting = self.connections if not self._requests and waited_s >= self.silent_s_max else ()
+        # A connection with a proxy says nothing about the address. If one of SOCKS does not greet, it is at fault.
+        connecting = self.connections if not self._requests and not self.proxy and waited_s >= self.silent_s_max else ()
         if connecting and not is_connected(connecting[-1].fd):  # A slow handshake of TLS is no silence.
             return "silent"
-        return "unanswered" if not self.wire_bytes and waited_s >= self.first_byte_s_max else ""
+        is_answer = self.wire_bytes or self.proxy.startswith("socks")
+        return "unanswered" if not is_answer and waited_s >= self.first_byte_s_max else ""
 
     @property
     def silent_s_max(self) -> float:
