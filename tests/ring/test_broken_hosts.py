@@ -202,7 +202,7 @@ def test_no_url_is_spent_while_the_proxy_is_dead(tmp_path: Path, monkeypatch: py
 def test_a_crawl_ends_when_its_proxy_has_been_dead_for_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience_s: int, first_s: float
 ) -> None:
-    monkeypatch.setattr("gossamer.engine.shard.PROXY_FIRST_S", first_s)
+    monkeypatch.setattr("gossamer.engine.loop.PROXY_FIRST_S", first_s)
     proxy = f"fetch.proxy=http://127.0.0.1:{free_port()}"
     sets = (*BRIEF, proxy, "watch.look_s=0.1", f"crawl.patience_s={patience_s}")
     crawled = crawl(("http://127.0.0.1/",), tmp_path / "crawl", *sets)

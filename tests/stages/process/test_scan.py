@@ -7,9 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gossamer.model.pages import Page
 from gossamer.stages.process import html
+from gossamer.stages.process.facts import clean_name
 from gossamer.stages.process.html import Markup, TreeMarkup, bears_tree
+from gossamer.stages.process.inline import formula
 from gossamer.stages.process.options import ProcessOptions
+from gossamer.stages.process.rewriting import rewritten
 from gossamer.stages.process.scan import (
     _BREAKER,
     _NAMED,
@@ -169,6 +173,25 @@ def test_references_in_attributes(value: str, expected: str) -> None:
         assert reference_free(value) == expected
     else:
         reference_free(value)  # No error is all we ask.
+
+
+ENDLESS = "&#" + "9" * 5000 + ";"
+"""Python refuses to read a number of more than 4,300 digits."""
+SVG = Page("http://h.test/", "image/svg+xml", "utf-8", (), f'<svg><image href="a.png?{ENDLESS}"/></svg>'.encode())
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda: clean_name(f"Ann {ENDLESS} Lee"),
+        lambda: formula(f"\0<annotation encoding='application/x-tex'>x {ENDLESS}</annotation>"),
+        lambda: formula(f"\0<mi>{ENDLESS}</mi>"),
+        lambda: rewritten(SVG, lambda url: url).decode(),
+    ],
+    ids=["author", "TeX", "MathML", "drawing"],
+)
+def test_a_reference_of_thousands_of_digits_is_no_error(read: Callable[[], str]) -> None:
+    assert "999" in read()
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,13 @@
 # ruff: noqa: RUF001 - months of many languages
 """Facts: metadata in a page's markup about its content: when it was published, by whom, under which license."""
 
-import html
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import Any
 
+from gossamer.stages.process.scan import unescape
 from gossamer.stages.process.zones import without_zone
 
 OBJECTS_MAX = 500
@@ -425,7 +425,7 @@ def _value(written: object, *keys: str) -> str:
         written = next((written[key] for key in (*keys, "@value") if written.get(key)), None)
         written = written[0] if isinstance(written, list) and written else written
         written = written.get("@value") if isinstance(written, dict) else written
-    return html.unescape(written) if isinstance(written, str) else ""
+    return unescape(written) if isinstance(written, str) else ""
 
 
 def _types(held: Sequence[dict[str, object]]) -> Iterator[str]:
@@ -468,7 +468,7 @@ def _name(author: object, known: Mapping[object, dict[str, object]]) -> str:
 def clean_name(name: str) -> str:
     """Return a name without markup and `By`; empty for an address or a number."""
     if "&" in name or "<" in name:
-        name = _MARKUP.sub("", html.unescape(name))
+        name = _MARKUP.sub("", unescape(name))
     if "://" in name or "@" in name:  # Feeds have a name in brackets behind an address.
         words = (word for word in name.split() if "://" not in word and "@" not in word)
         name = " ".join(words).strip("-\u2013|()<> ") or name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
@@ -12,6 +11,7 @@ from gossamer.stages.process.embeds import LAZY, is_address, srcset
 from gossamer.stages.process.formulas import linear_formula
 from gossamer.stages.process.kept import Element
 from gossamer.stages.process.outline import attributes
+from gossamer.stages.process.scan import unescape
 
 _SPECIAL = re.compile(r"([\\`*\[\]<>|~])|(?<![^\W_])(_+)|(_+)(?![^\W_])|&(?=#?\w{1,32};)|(!)(?=\[)")
 _MAY_MARK = re.compile(r"[\\`*\[\]<>|~_&!]")
@@ -303,13 +303,13 @@ def formula(kept: str) -> str:
     found = attributes(rest)
     tex = _TEX.search(content)
     if tex is not None:
-        source = html.unescape(tex[1])
+        source = unescape(tex[1])
     elif "alttext" in found:
         source = found["alttext"]
     elif "math/tex" in rest:
         source = content.replace("<![CDATA[", "").replace("]]>", "").replace("% ", "")
     else:
-        return combine(escape(html.unescape(linear_formula(content))))
+        return combine(escape(unescape(linear_formula(content))))
     source = " ".join(source.split()).strip("$")
     if not source:
         return ""

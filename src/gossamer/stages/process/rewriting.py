@@ -18,6 +18,7 @@ from gossamer.stages.process.embeds import BACKGROUNDS, CSS, LATE, SETS, SOURCES
 from gossamer.stages.process.html import HTML_TYPES, document_of
 from gossamer.stages.process.links import Base, base_href, refresh_target
 from gossamer.stages.process.options import ProcessOptions
+from gossamer.stages.process.scan import unescape
 
 Place = Callable[[str], str]
 """Returns the address in the copy for an absolute address."""
@@ -292,7 +293,7 @@ def _xml(text: str, placed: _Placing) -> str:
 def _svg(text: str, placed: _Placing) -> str:
     def one(match: re.Match[str]) -> str:
         before, style, double, single = match.groups()
-        value = html.unescape(double or single or "")
+        value = unescape(double or single or "")
         return f'{before}"{html.escape(with_addresses(value, placed) if style else placed(value))}"'
 
     first, *others = text.split("<style")
@@ -304,7 +305,7 @@ def _svg(text: str, placed: _Placing) -> str:
             pieces.append(f"<style{tag}{mark}{_SVG_ADDRESS.sub(one, rest)}")
             continue
         is_raw = "<![CDATA[" in sheet
-        new = with_addresses(sheet if is_raw else html.unescape(sheet), placed)
+        new = with_addresses(sheet if is_raw else unescape(sheet), placed)
         new = new if is_raw else html.escape(new, quote=False)
         pieces.append(f"<style{tag}{mark}{new}{end}{_SVG_ADDRESS.sub(one, after)}")
     return "".join(pieces)
