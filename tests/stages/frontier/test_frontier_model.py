@@ -452,6 +452,7 @@ class FrontierMachine(RuleBasedStateMachine):
     def feel(self, lease: Lease, contact: Contact, address: str | None) -> None:
         host = lease.url.host
         felt, rules = self.known.felt[host], self.politeness
+        is_delayed = max(self.host_not_before[host], self.host_asked_until[host]) > self.now
         health = self.health(host, key_of(lease.url))
         if contact.fetch_s and (contact.kind != "failed" or health.answered):
             felt.fetches_s = [*felt.fetches_s, contact.fetch_s][-5:]
@@ -467,7 +468,8 @@ class FrontierMachine(RuleBasedStateMachine):
         if contact.kind == "answered":
             felt.backoffs = 0
         elif contact.kind == "busy":
-            felt.backoffs += 1
+            if not (felt.backoffs and is_delayed):
+                felt.backoffs += 1
             asked_s = contact.retry_after_s or rules.backoff_s_first * 2 ** (felt.backoffs - 1)
             felt.closed = felt.closed or (asked_s > rules.retry_after_s_max and contact.retry_after_s is not None)
             asked_s = min(asked_s, rules.retry_after_s_max)  # It closes; a death may undo that, but not the rest.

@@ -196,6 +196,18 @@ def test_a_busy_server_without_a_time_is_left_alone_twice_as_long_each_time() ->
     assert feel(host, ANSWERED, BUSY) == [1, 30]
 
 
+def test_requests_that_a_busy_server_refuses_at_once_are_one_refusal() -> None:
+    host = host_of(preset="own", per_host=8)
+    for number in range(8):
+        settle(host, "http", BUSY, T0 + number, OPTIONS, 0.0)
+    settle(host, "http", Contact(0.05, "busy", 0.0), T0 + 8, OPTIONS, 0.0)
+
+    assert (host.record.backoffs, host.record.delay_until) == (1, T0 + 7 + 30)
+    assert host.record.reason == "the server said that it is busy", "the reason of the longest delay"
+    settle(host, "http", BUSY, T0 + 40, OPTIONS, 0.0)
+    assert (host.record.backoffs, host.record.delay_until) == (2, T0 + 40 + 60)
+
+
 def test_jitter_only_lengthens() -> None:
     assert feel(host_of(), BUSY, dice=0.5) == [pytest.approx(37.5)]
 

@@ -311,7 +311,8 @@ def settle(
       after `host_sleeps_max` such waits.
     - One that never answered waits after each failure, like a URL that is tried again, and is closed after
       `unanswered_failures_max` failures in a row or when it failed for `unanswered_s_max`, `absences` not counted.
-    - Requests that were under way when the origin began to wait count as one failure with the first of them.
+    - Requests that were under way when the origin began to wait count as one failure with the first of them, and so do
+      those that a busy server refuses: the host is delayed by the longest of what these bring, and this is its reason.
     - `is_robots`: the request was for its own robots.txt. The package robots says when it is tried again and when it is
       given up, except while no host at all has answered (`no_answers`): then the seeds are wrong, and waiting
       changes nothing.
@@ -327,13 +328,14 @@ def settle(
         del record.fetches_s[: 1 - SAMPLES]
         record.fetches_s.append(contact.fetch_s)
     delay_s = politeness.delay_s(record.fetches_s, record.crawl_delay_s)
+    longest = record.reason
     record.reason = ""
     if contact.kind in ("answered", "busy"):
         note_answered(record, origin)
     if contact.kind == "answered":
         record.backoffs = 0
     elif contact.kind == "busy":
-        delay_s = max(delay_s, _busy_s(record, contact, politeness, dice))
+        delay_s = max(delay_s, _busy_s(record, contact, ended, politeness, dice))
     elif has_failed:
         if (one := admit(host, origin, ended, options.errors_remembered_s)) is not None:
             answered = has_answered(record, origin)
@@ -343,11 +345,15 @@ def settle(
                 one, contact, ended, failed_s, options, answered=answered, no_answers=no_answers, is_robots=is_robots
             )
         host.probe_from = max(host.probe_from, ended + contact.fetch_s * (1.0 / PROBE_SHARE - 1.0))
-    record.delay_until = max(record.delay_until, ended + delay_s)
+    if record.delay_until > ended + delay_s:
+        record.reason = longest
+    else:
+        record.delay_until = ended + delay_s
 
 
-def _busy_s(record: HostRecord, contact: Contact, politeness: Politeness, dice: float) -> float:
-    record.backoffs += 1
+def _busy_s(record: HostRecord, contact: Contact, ended: float, politeness: Politeness, dice: float) -> float:
+    if not record.backoffs or record.delay_until <= ended:  # Of several at once, the first one counts.
+        record.backoffs += 1
     if contact.retry_after_s is None:
         record.reason = "the server said that it is busy"
         return politeness.backoff_s(record.backoffs, dice)
