@@ -236,7 +236,7 @@ def test_a_robots_txt_is_requested_again_where_its_failure_asks_for_it(tmp_path:
         assert ring.rows[-1].fetched_at < began + 20
 
 
-@pytest.mark.parametrize("first", [GONE, *(reply(b"", status) for status in (503, 500, 429, 408, 522, 529, 304))])
+@pytest.mark.parametrize("first", [GONE, *(reply(b"", status) for status in (503, 500, 429, 408, 511, 522, 529, 304))])
 def test_what_may_be_gone_next_time_is_asked_for_again(tmp_path: Path, first: Reply | Failure) -> None:
     with Ring(tmp_path, {ROOT: [first, first, page("/x")]}, frontier={"retry_s_first": 10}) as ring:
         ring.crawl("http://b.example/")  # Which answers: the only host of a crawl is not waited for.

@@ -30,9 +30,9 @@ from gossamer.url.url import Url
 MULTIPLE_CHOICES = 300
 REDIRECTS = frozenset((MULTIPLE_CHOICES, 301, 302, 303, 307, 308))
 """Statuses whose Location is visited; that of a 300 is the server's choice (RFC 9110, section 15.4.1)."""
-AGAIN = frozenset((304, 408, 421, 425, 429, 500, 502, 503, 504, *range(520, 525), 529))
-"""Statuses that may differ in another attempt: a 304 here is that of a cache, and no condition asked for it; 520 to 524
-and 529 are those of proxies whose origin does not answer
+AGAIN = frozenset((304, 408, 421, 425, 429, 500, 502, 503, 504, 511, *range(520, 525), 529))
+"""Statuses that may differ in another attempt: a 304 here is that of a cache, and no condition asked for it; 511 is that
+of a network that wants a login (RFC 6585, section 6), not of the server; 520 to 524 and 529 are those of proxies whose origin does not answer
 (developers.cloudflare.com/support/troubleshooting/http-status-codes/cloudflare-5xx-errors).
 """
 REFUSALS = {402: "payment_required", 451: "legally_blocked"}

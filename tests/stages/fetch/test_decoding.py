@@ -165,6 +165,13 @@ def test_what_only_says_it_is_coded_is_left_as_sent(coding: str) -> None:
         assert content.error
 
 
+def test_frames_of_zstd_without_content_are_skipped() -> None:
+    """As pzstd writes them: https://github.com/facebook/zstd/tree/dev/contrib/pzstd."""
+    empty = b"\x50\x2a\x4d\x18\x04\0\0\0size"
+    assert decode(empty + zstd(PAGE) + empty + zstd(PAGE), "zstd") == Content(PAGE * 2)
+    assert decode(b"\x60" + empty[1:] + zstd(PAGE), "zstd").error
+
+
 @every_coding
 def test_what_follows_the_end_is_ignored(coding: str) -> None:
     assert decode(CODINGS[coding](PAGE) + b"\0\0junk" * 50, coding) == Content(PAGE)

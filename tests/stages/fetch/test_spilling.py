@@ -160,6 +160,7 @@ CODED = {
     "raw deflate": ("deflate", raw_deflate(TEXT)),
     "br": ("br", brotli.compress(TEXT, quality=3)),
     "zstd": ("zstd", zstandard.compress(TEXT)),
+    "zstd after a frame without content": ("zstd", b"\x5f\x2a\x4d\x18\x04\0\0\0size" + zstandard.compress(TEXT)),
     "zstd in two frames": ("zstd", zstandard.compress(TEXT[:777]) + zstandard.compress(TEXT[777:])),
     "two codings": ("gzip, br", brotli.compress(PACKED, quality=1)),
     "none": ("", TEXT),

@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from itertools import chain
+from types import SimpleNamespace
 from typing import BinaryIO, Final, cast
 
 import brotli
@@ -19,7 +20,8 @@ from gossamer.world.spill import Spills
 ZSTD_WINDOW_BYTES_MAX: Final = 8 * 1024 * 1024  # RFC 9659
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 """No text begins so, and no stream of another coding but Brotli."""
-_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_ZSTD_MAGICS: Final = (b"\x28\xb5\x2f\xfd", *(bytes((number,)) + b"\x2a\x4d\x18" for number in range(0x50, 0x60)))
+"""The last ones are of frames without content, such as those that pzstd writes (RFC 8878, section 3.1.2)."""
 _ZSTD_BLOCK_BYTES_MIN: Final = 4  # RFC 8878, section 3.1.1.2: a run-length block of four bytes …
 _ZSTD_BLOCK_BYTES_MAX: Final = 128 * 1024  # … makes up to 128 KB
 KNOWN: Final = frozenset({"gzip", "x-gzip", "deflate", "x-deflate", "br", "zstd"})
@@ -99,15 +101,20 @@ Stream = _Inflate | _Brotli | _Zstd
 """A decoder of one coded stream. `feed` takes coded bytes and returns decoded ones: all available, or at least `room`
 and at most twice that. At the end `done` is set, and `rest` has the bytes after the end in the last piece.
 """
-# By coding: how to make a decoder, and the magic bytes of its format, if any.
-STREAMS: Final[dict[str, tuple[Callable[[], Stream], bytes]]] = {
-    "gzip": (partial(_Inflate, igzip_lib.DECOMP_GZIP), _GZIP_MAGIC),
-    "x-gzip": (partial(_Inflate, igzip_lib.DECOMP_GZIP), _GZIP_MAGIC),
-    "zlib": (partial(_Inflate, igzip_lib.DECOMP_ZLIB), b""),
-    "raw deflate": (partial(_Inflate, igzip_lib.DECOMP_DEFLATE), b""),
-    "br": (_Brotli, b""),
-    "zstd": (_Zstd, _ZSTD_MAGIC),
+# By coding: how to make a decoder, and the magic bytes with which its format may begin, if any.
+STREAMS: Final[dict[str, tuple[Callable[[], Stream], tuple[bytes, ...]]]] = {
+    "gzip": (partial(_Inflate, igzip_lib.DECOMP_GZIP), (_GZIP_MAGIC,)),
+    "x-gzip": (partial(_Inflate, igzip_lib.DECOMP_GZIP), (_GZIP_MAGIC,)),
+    "zlib": (partial(_Inflate, igzip_lib.DECOMP_ZLIB), ()),
+    "raw deflate": (partial(_Inflate, igzip_lib.DECOMP_DEFLATE), ()),
+    "br": (_Brotli, ()),
+    "zstd": (_Zstd, _ZSTD_MAGICS),
 }
+
+
+def begins(magics: tuple[bytes, ...], start: bytes) -> bool:
+    """Return whether a body that begins so, or is no longer, may have one of the magic bytes, if there are any."""
+    return not magics or start.startswith(tuple(magic[: len(start)] for magic in magics))
 
 
 def coding_of(label: str, start: bytes) -> str:
@@ -191,8 +198,8 @@ def _without(coding: str, pieces: Iterator[bytes], problems: list[str]) -> Itera
     first = next(pieces, b"")
     if coding == "deflate":
         coding = "zlib" if is_zlib(first) else "raw deflate"
-    open_stream, magic = STREAMS[coding]
-    if magic and not first.startswith(magic[: len(first)]):
+    open_stream, magics = STREAMS[coding]
+    if not begins(magics, first):
         problems.append(f"said to be {coding}, is not; left as sent")
         yield first
         yield from pieces
@@ -211,8 +218,8 @@ def _without(coding: str, pieces: Iterator[bytes], problems: list[str]) -> Itera
                 yield out
             piece = stream.rest if stream.done else next(pieces, b"")
             if stream.done:
-                piece = piece if len(piece) >= len(magic) else piece + next(pieces, b"")
-                if not magic or not piece.startswith(magic):
+                piece = piece if len(piece) >= len(_GZIP_MAGIC) else piece + next(pieces, b"")
+                if not magics or not piece.startswith(magics):
                     return  # Bytes after the end are ignored.
                 stream = open_stream()
     except ERRORS as error:
@@ -222,24 +229,9 @@ def _without(coding: str, pieces: Iterator[bytes], problems: list[str]) -> Itera
 
 
 def _decompress_frames(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    source = cast("BinaryIO", _Pieces(first, pieces))  # Only `read` is used.
+    held = filter(None, chain((first,), pieces))
+    source = cast("BinaryIO", SimpleNamespace(read=lambda _: next(held, b"")))  # Only `read` is used.
     decompressor = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES_MAX)
     with decompressor.stream_reader(source, read_size=_PIECE_BYTES, read_across_frames=True) as reader:
         while piece := reader.read(_ROOM_BYTES):
             yield piece
-
-
-class _Pieces:
-    """A source that a library can read from."""
-
-    def __init__(self, first: bytes, pieces: Iterator[bytes]) -> None:
-        self._held = first
-        self._pieces = pieces
-
-    def read(self, size: int = -1) -> bytes:
-        held = self._held or next(self._pieces, b"")
-        if size < 0:
-            held += b"".join(self._pieces)
-            size = len(held)
-        self._held = held[size:]
-        return held[:size]

@@ -7,7 +7,7 @@ import msgspec
 
 from gossamer.model.modules import whole
 from gossamer.model.visits import Content, Reply, first_values, lower_names
-from gossamer.stages.fetch.codings import ERRORS, KNOWN, STREAMS, Spilling, coding_of, is_zlib, require_brotli
+from gossamer.stages.fetch.codings import ERRORS, KNOWN, STREAMS, Spilling, begins, coding_of, is_zlib, require_brotli
 from gossamer.stages.fetch.options import FetchOptions
 from gossamer.world.spill import Spills
 
@@ -145,11 +145,11 @@ def _remove(coding: str, body: bytes, limit: int) -> tuple[bytes, bool, str]:
     """Remove one coding; return the content cut at `limit`, whether it is complete, and the error."""
     if coding == "deflate":
         return _deflate(body, limit)
-    magic = STREAMS[coding][1]
-    if magic and not body.startswith(magic[: len(body)]):
+    magics = STREAMS[coding][1]
+    if not begins(magics, body):
         return body[:limit], len(body) <= limit, f"said to be {coding}, {_LEFT}"
     content, problem = _salvage(coding, body, limit)
-    if problem and not content and not magic and not problem.endswith(_ENDS_EARLY):
+    if problem and not content and not magics and not problem.endswith(_ENDS_EARLY):
         return body[:limit], len(body) <= limit, f"said to be {coding}, {_LEFT}"
     return content[:limit], len(content) <= limit, problem
 
@@ -195,7 +195,7 @@ class _Attempt:
 
     def run(self, coding: str, body: bytes, known: int, step: int) -> str:
         """Decode in pieces of `step` bytes, after the first `known` bytes at once; return the error."""
-        open_stream, magic = STREAMS[coding]
+        open_stream, magics = STREAMS[coding]
         for _ in range(_MEMBERS_MAX):
             stream = open_stream()
             while self.fed < len(body) and not stream.done and self._room > 0:
@@ -208,6 +208,6 @@ class _Attempt:
                 return ""
             if not stream.done:
                 return f"{coding} {_ENDS_EARLY}"
-            if not magic or not body.startswith(magic, self.fed):
+            if not magics or not body.startswith(magics, self.fed):
                 return ""
         return f"more than {_MEMBERS_MAX} {coding} members"
