@@ -157,6 +157,8 @@ CONTENT = "`<p>Words.</p><a href=/found>x</a>`"
 UNADDRESSED = {
     "open root": ELEMENT % "open",
     "closed root": ELEMENT % "closed",
+    "closed root of an ordinary element": "<div id=one></div><script>one.attachShadow({mode: 'closed'})"
+    f".innerHTML = {CONTENT}</script>",
     "declared root": "<x-a><template shadowrootmode=open><p>Words.</p><a href=/found>x</a></template></x-a>",
     "root in a root": ELEMENT.replace(CONTENT, "`<x-b></x-b>`") % "open" + ELEMENT.replace("x-a", "x-b") % "open",
     "root with a button": ELEMENT.replace(f".innerHTML = {CONTENT};", f"; {BUTTON}") % "open",

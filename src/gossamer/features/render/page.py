@@ -75,8 +75,7 @@ SENT_CHARS_MAX: Final = 4_096
 """Of each of them; as of a Referer in browsers."""
 CLICKS_MAX: Final = 100
 """Elements of a page that are clicked to see where they lead."""
-STAY: Final = "window.close = () => {}"
-"""Scripts may close a window whose history has one page."""
+BEGIN: Final = script("begin.js")
 READ_DOM: Final = WHOLE + script("read.js")
 CLICK: Final = WHOLE + script("leads.js").replace("CLICKS_MAX", str(CLICKS_MAX))
 
@@ -241,7 +240,7 @@ class Rendering:
         for method, params in (
             ("Page.enable", {}), ("Inspector.enable", {}), ("Network.enable", {"maxTotalBufferSize": 0}),
             ("Network.setBypassServiceWorker", {"bypass": True}),
-            ("Page.addScriptToEvaluateOnNewDocument", {"source": STAY}),
+            ("Page.addScriptToEvaluateOnNewDocument", {"source": BEGIN}),
         ):  # fmt: skip
             await call(method, params, session)
         if self._site_session is not None:
