@@ -27,9 +27,12 @@ class Middlewares:
         listed = tuple(middlewares)
         self._by_name = {one.name: one for one in listed}
         judging = [one for one in listed if one.judges and _handlers([one], base.judge, base.judge_visit)]
-        self._judges = tuple(one.judge_visit for one in judging)
-        self._resources = tuple(one.judge_resource for one in judging)
-        self._unresolved = tuple(one.judge_visit for one in listed if one.judges_unresolved)
+        self.judge = _first_refusal([one.judge_visit for one in judging])
+        """Returns whether the URL of a visit may be requested now. 5 µs if the rules of its site are in memory."""
+        self.judge_resource = _first_refusal([one.judge_resource for one in judging])
+        """Returns whether a resource of a rendered page may be requested now."""
+        self.judge_unresolved = _first_refusal([one.judge_visit for one in listed if one.judges_unresolved])
+        """Returns whether the address of a URL's host is worth a lookup."""
         self.reserves = _handlers(listed, base.reserve)
         self.releases = _handlers(listed, base.release)
         self.before_begin = _handlers(listed, base.before_begin)
@@ -40,36 +43,15 @@ class Middlewares:
         self.received = _handlers(listed, base.received)
         self.settles = _handlers(listed, base.settle)
         self.documents = _handlers(listed[::-1], base.settle_document)
-        self._pages = _handlers(listed, base.is_page)
-        self._repeats = _handlers(listed, base.may_repeat)
-        self._leads = _handlers(listed, base.leads_on)
+        self.is_page = _agree(_handlers(listed, base.is_page))
+        """Returns whether a document is the page that was requested."""
+        self.may_repeat = _agree(_handlers(listed, base.may_repeat))
+        """Returns whether the request for a URL may be sent again after a failure."""
+        self.leads_on = _agree(_handlers(listed, base.leads_on))
+        """Returns whether the redirect of a URL is followed."""
         self.bounces = _handlers(listed, base.bounces)
         self.concluded = _handlers(listed, base.concluded)
         self.moved = _handlers(listed, base.moved)
-
-    def judge(self, visit: Visit, now: float) -> Verdict:
-        """Return whether the URL of a visit may be requested now. 5 µs if the rules of its site are in memory."""
-        return _first_refusal(self._judges, visit, now)
-
-    def judge_resource(self, url: Url, now: float) -> Verdict:
-        """Return whether a resource of a rendered page may be requested now."""
-        return _first_refusal(self._resources, url, now)
-
-    def judge_unresolved(self, visit: Visit, now: float) -> Verdict:
-        """Return whether the address of a URL's host is worth a lookup."""
-        return _first_refusal(self._unresolved, visit, now)
-
-    def is_page(self, page: ExaminedPage) -> bool:
-        """Return whether a document is the page that was requested."""
-        return all(is_page(page) for is_page in self._pages)
-
-    def may_repeat(self, url: Url) -> bool:
-        """Return whether the request for a URL may be sent again after a failure."""
-        return all(may_repeat(url) for may_repeat in self._repeats)
-
-    def leads_on(self, url: Url, reply: Reply) -> bool:
-        """Return whether the redirect of a URL is followed."""
-        return all(leads_on(url, reply) for leads_on in self._leads)
 
     def note_unsent(self, url: Url) -> None:
         """Take back the request for a URL: it was not sent, or the server did not act on it."""
@@ -81,12 +63,19 @@ class Middlewares:
         return self._by_name[name]
 
 
-def _first_refusal(judges: Sequence[Callable[[Judged, float], Verdict]], judged: Judged, now: float) -> Verdict:
-    for judge in judges:
-        verdict = judge(judged, now)
-        if not verdict.allowed:
-            return verdict
-    return ALLOWED
+def _first_refusal(judges: Sequence[Callable[[Judged, float], Verdict]]) -> Callable[[Judged, float], Verdict]:
+    def first_refusal(judged: Judged, now: float) -> Verdict:
+        for judge in judges:
+            verdict = judge(judged, now)
+            if not verdict.allowed:
+                return verdict
+        return ALLOWED
+
+    return first_refusal
+
+
+def _agree(handlers: Sequence[Callable[Event, bool]]) -> Callable[Event, bool]:
+    return lambda *event, **more: all(handler(*event, **more) for handler in handlers)
 
 
 def _handlers(
