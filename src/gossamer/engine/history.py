@@ -77,11 +77,11 @@ class PageHistory:
 
     def stop(self, link: Link) -> None:
         """Store a redirect that is not followed because there were too many in a row. One put."""
-        self._epochs.put("content", _stop_key(link.url), _encode((link.depth, link.hops, link.referrer)))
+        self._epochs.put("content", link.url.store_key(_STOPPED), _encode((link.depth, link.hops, link.referrer)))
 
     def last_stop(self, url: Url) -> Link | None:
         """Return the last redirect to a URL that was not followed; None if there is none."""
-        value = self._epochs.get("content", _stop_key(url))
+        value = self._epochs.get("content", url.store_key(_STOPPED))
         if value is None:
             return None
         depth, hops, referrer = msgspec.msgpack.decode(value, type=tuple[int, int, str])
@@ -144,10 +144,6 @@ class UrlMemory(msgspec.Struct, frozen=True):
     namer: Namer
     url_seen: UrlSeen
     history: PageHistory
-
-
-def _stop_key(url: Url) -> bytes:
-    return url.partition.to_bytes(2) + _STOPPED + url.fingerprint.to_bytes(8)
 
 
 def page_key(partition: int, fingerprint: int) -> bytes:

@@ -89,23 +89,23 @@ class PendingScope:
         if self.seed(url) == NOT_SEED:
             self._counts.open += 1
             self._changed = True
-        self._epochs.put("scope", _key(url, b"s"), bytes((seed,)))
+        self._epochs.put("scope", url.store_key(b"s"), bytes((seed,)))
 
     def seed(self, url: Url) -> int:
         """Return the kind of open seed that a URL is, or `NOT_SEED`."""
-        value = self._epochs.get("scope", _key(url, b"s")) if self.grows and self._counts.open else None
+        value = self._epochs.get("scope", url.store_key(b"s")) if self.grows and self._counts.open else None
         return value[0] if value else NOT_SEED
 
     def conclude(self, url: Url) -> None:
         """Note that a URL's visit is concluded."""
         if self.seed(url) != NOT_SEED:
-            self._epochs.delete("scope", _key(url, b"s"))
+            self._epochs.delete("scope", url.store_key(b"s"))
             self._counts.open -= 1
             self._changed = True
 
     def keep(self, link: Link) -> None:
         """Keep a link that the scope rejects; of several links to a URL, the one with the shortest path."""
-        key = _key(link.url, b"l")
+        key = link.url.store_key(b"l")
         known = self._epochs.get("scope", key)
         if known is None:
             self._changed = True
@@ -189,11 +189,6 @@ def count_pending(pairs: Iterable[tuple[bytes, bytes]]) -> PendingCounts:
 def open_seeds(partition: int) -> tuple[bytes, bytes]:
     """Return the first key and the end key (not included) of a partition's open seeds."""
     return partition.to_bytes(2) + b"s", partition.to_bytes(2) + b"t"
-
-
-def _key(url: Url, kind: bytes) -> bytes:
-    """Return the key of an open seed (`s`) or of a kept link (`l`)."""
-    return url.partition.to_bytes(2) + kind + url.fingerprint.to_bytes(8)
 
 
 class ScopeMemory:

@@ -146,7 +146,7 @@ class Requests(VisitMiddleware):
 
     def keep(self, url: Url, request: Listed) -> None:
         """Store a request's content; the first one for a key counts."""
-        key = _key(url, b"\0request:")
+        key = url.store_key(b"\0request:")
         if self._epochs.get("cookie", key) is None:
             self._epochs.put("cookie", key, _encode(request))
 
@@ -154,7 +154,7 @@ class Requests(VisitMiddleware):
         """Return the content of a URL's request; None for a plain GET."""
         if REQUEST_MARK not in url.text:
             return None
-        kept = self._epochs.get("cookie", _key(url, b"\0request:"))
+        kept = self._epochs.get("cookie", url.store_key(b"\0request:"))
         return _decode(kept) if kept is not None else None
 
     def leads_on(self, url: Url, reply: Reply) -> bool:
@@ -167,25 +167,21 @@ class Requests(VisitMiddleware):
 
     def was_sent(self, url: Url) -> bool:
         """Return whether a URL's request was sent and must not be repeated."""
-        return REQUEST_MARK in url.text and self._epochs.get("cookie", _key(url, b"\0sent:")) is not None
+        return REQUEST_MARK in url.text and self._epochs.get("cookie", url.store_key(b"\0sent:")) is not None
 
     def sending(self, url: Url) -> bool:
         """Mark a request before it is sent; return whether the mark must be committed first."""
         if self.may_repeat(url):
             return False
-        self._epochs.put("cookie", _key(url, b"\0sent:"), b"1")
+        self._epochs.put("cookie", url.store_key(b"\0sent:"), b"1")
         return True
 
     def unsent(self, url: Url) -> None:
         """Remove the mark: the request may be sent again."""
         if REQUEST_MARK in url.text:
-            self._epochs.delete("cookie", _key(url, b"\0sent:"))
+            self._epochs.delete("cookie", url.store_key(b"\0sent:"))
 
 
 def request_url(text: str) -> str:
     """Return the address that a request is sent to."""
     return text.partition(REQUEST_MARK)[0]
-
-
-def _key(url: Url, kind: bytes) -> bytes:
-    return url.partition.to_bytes(2) + kind + url.fingerprint.to_bytes(8)

@@ -39,6 +39,10 @@ class Url(msgspec.Struct, frozen=True, gc=False):
     site that represents them, so that equal keys are in one partition and each site still has only one. For a split
     site the home is the host, as in the key."""
 
+    def store_key(self, kind: bytes = b"") -> bytes:
+        """Return its key among those of one kind in a family of the store, which are in the order of partitions."""
+        return self.partition.to_bytes(2) + kind + self.fingerprint.to_bytes(8)
+
     @property
     def scheme(self) -> str:
         """Scheme without colon, lower case."""

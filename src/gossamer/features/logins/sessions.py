@@ -144,18 +144,18 @@ class Sessions(VisitMiddleware):
         url = visited.url
         sent = self._sent.pop(url.fingerprint, None)
         if sent is not None and any(found.link_type in LEADING_ON for found in visited.links):
-            known = self.epochs.get("cookie", bounce_key(url))
+            known = self.epochs.get("cookie", url.store_key(BOUNCE))
             last = _decode_bounce(known) if known is not None else None
             again = last.again if last is not None and now - last.at < BOUNCES_S else 0
             names_only = visited.row.outcome != "redirected"
             bounce = Bounce(_digest(sent, names_only=names_only), names_only, again, now)
-            self.epochs.put("cookie", bounce_key(url), _encode(bounce))
+            self.epochs.put("cookie", url.store_key(BOUNCE), _encode(bounce))
 
     def bounces(self, url: Url, outcome: str, now: float) -> bool:
         """It is if the URL's last visit led elsewhere, and its cookies have changed since. Of a page that refreshes
         only new names of cookies count, since pages that show news refresh themselves for good.
         """
-        known = self.epochs.get("cookie", bounce_key(url))
+        known = self.epochs.get("cookie", url.store_key(BOUNCE))
         if known is None:
             return False
         bounce = _decode_bounce(known)
@@ -163,7 +163,9 @@ class Sessions(VisitMiddleware):
             return False
         if _digest(self._cookies(url, None, now), names_only=bounce.names_only) == bounce.cookies:
             return False
-        self.epochs.put("cookie", bounce_key(url), _encode(msgspec.structs.replace(bounce, again=bounce.again + 1)))
+        self.epochs.put(
+            "cookie", url.store_key(BOUNCE), _encode(msgspec.structs.replace(bounce, again=bounce.again + 1))
+        )
         return True
 
     def received(self, url: Url, reply: Reply, now: float) -> Reply:
@@ -193,11 +195,6 @@ def jar_key(site: str) -> bytes:
 
 BOUNCE: Final = b"\0bounce:"
 """Prefix of the keys of redirects in the family `cookie`, after the partition."""
-
-
-def bounce_key(url: Url) -> bytes:
-    """Return the key of a URL's last redirect."""
-    return url.partition.to_bytes(2) + BOUNCE + url.fingerprint.to_bytes(8)
 
 
 def _digest(cookies: str, *, names_only: bool) -> int:

@@ -116,12 +116,12 @@ class HintSources:
 
     def get(self, url: Url) -> HintSource:
         """Return the record of a sitemap or feed; an empty one where nothing is known."""
-        value = self._epochs.get("hints", _key(url))
+        value = self._epochs.get("hints", url.store_key(b"\1"))
         return _decode(value) if value is not None else HintSource()
 
     def put(self, url: Url, source: HintSource) -> None:
         """Store the record of a sitemap or feed."""
-        self._epochs.put("hints", _key(url), _encode(source))
+        self._epochs.put("hints", url.store_key(b"\1"), _encode(source))
 
     def begin(self, url: Url, kind: bytes, most: int) -> bool:
         """Count a document of a kind for its host, only once; False if the host has `most` others already."""
@@ -133,7 +133,7 @@ class HintSources:
         return url.site == by.site or self._begin(url, key, STRANGERS_MAX)
 
     def _begin(self, url: Url, key: bytes, most: int) -> bool:
-        if self._epochs.get("hints", _key(url)) is not None:
+        if self._epochs.get("hints", url.store_key(b"\1")) is not None:
             return True
         value = self._epochs.get("hints", key)
         counted = int.from_bytes(value) if value is not None else 0
@@ -142,10 +142,6 @@ class HintSources:
         self._epochs.put("hints", key, (counted + 1).to_bytes(4))
         self.put(url, HintSource())
         return True
-
-
-def _key(url: Url) -> bytes:
-    return url.partition.to_bytes(2) + b"\1" + url.fingerprint.to_bytes(8)
 
 
 ANNOUNCED = (SITEMAP, SITEMAP_FILE, FEED)
