@@ -6,7 +6,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from gossamer.engine.optional import ShardExchange
 from gossamer.model.links import ALLOWED, Prerequisite, Verdict, Visit
 from gossamer.model.visits import Failure, Reply
-from gossamer.ports import ExaminedPage, VisitMiddleware
+from gossamer.ports import VisitMiddleware
 from gossamer.stages.frontier.scheduler import HostControl
 from gossamer.url.url import Url
 

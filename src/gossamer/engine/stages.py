@@ -188,7 +188,8 @@ class Recorder:
         row = visited.row
         visit = lease.visit
         is_final = again is None
-        finish = stages.ending.prepare(lease, visited) if again is None else partial(self._retry, lease, again)
+        ending = stages.ending
+        finish = ending.prepare(lease, visited) if again is None else lambda _, at: ending.retry(lease, again, at)
         archived = stages.archive.add(visited) or Archived()
         if self._logs.logs_visits:
             self._logs.debug("visited", url=row.url, outcome=row.outcome, status=row.status, fetch_s=row.fetch_s)
@@ -205,9 +206,6 @@ class Recorder:
         self._counters.count_visit(visited, seed=seed)
         for concluded in stages.middlewares.concluded:
             concluded(visited, now)
-
-    def _retry(self, lease: VisitLease, again: RevisitPlan, _: Archived, now: float) -> None:
-        self._stages.ending.retry(lease, again, now)
 
     def seed(self, visit: Visit) -> int:
         """Return the kind of seed that a visit's URL is, also if it was queued as an ordinary link, or `NOT_SEED`."""

@@ -40,12 +40,17 @@ def require_brotli() -> None:
         )
 
 
-class _Inflate:
+class _Stream:
+    """A stream that is not at its end."""
+
+    done = False
+    rest = b""
+
+
+class _Inflate(_Stream):
     """Gzip, zlib and raw deflate, which `igzip_lib` distinguishes by a flag."""
 
     def __init__(self, flag: int) -> None:
-        self.done = False
-        self.rest = b""
         self._stream = igzip_lib.IgzipDecompressor(flag)
 
     def feed(self, data: bytes, room: int) -> bytes:
@@ -56,12 +61,10 @@ class _Inflate:
         return out
 
 
-class _Brotli:
+class _Brotli(_Stream):
     """Brotli; the library reports bytes after the end as an error."""
 
     def __init__(self) -> None:
-        self.done = False
-        self.rest = b""
         self._stream = brotli.Decompressor()
 
     def feed(self, data: bytes, room: int) -> bytes:
@@ -75,12 +78,10 @@ class _Brotli:
         return out if len(pieces) == 1 else b"".join(pieces)
 
 
-class _Zstd:
+class _Zstd(_Stream):
     """Zstandard, one frame. The library does not bound its output, so the input is passed in small pieces."""
 
     def __init__(self) -> None:
-        self.done = False
-        self.rest = b""
         self._stream = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES_MAX).decompressobj()
 
     def feed(self, data: bytes, room: int) -> bytes:

@@ -347,8 +347,7 @@ def settle(
         host.probe_from = max(host.probe_from, ended + contact.fetch_s * (1.0 / PROBE_SHARE - 1.0))
     if record.delay_until > ended + delay_s:
         record.reason = longest
-    else:
-        record.delay_until = ended + delay_s
+    record.delay_until = max(record.delay_until, ended + delay_s)
 
 
 def _busy_s(record: HostRecord, contact: Contact, ended: float, politeness: Politeness, dice: float) -> float:
