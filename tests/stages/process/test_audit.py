@@ -109,6 +109,30 @@ def test_what_a_secure_page_loads_by_http_is_listed() -> None:
     assert column("insecure", body, ("Content-Security-Policy", "default-src *; Upgrade-Insecure-Requests")) is None
 
 
+def test_images_in_sets_and_styles_of_a_secure_page_are_listed_too() -> None:
+    body = (
+        '<img src=/a srcset="http://a/1.png 1x, /2.png 2x, http://a/3.png?a,b 3x"><source srcset=HTTP://a/4.png>'
+        '<link rel=preload imagesrcset="http://a/5.png 2x"><style>@namespace url(http://a/no); /* url(http://b) */'
+        "p { background: url('http://a/6.png') } @import 'http://a/7.css';</style><p style='background: url(http://a/8)'>"
+        "<video poster=http://a/9.png></video><input type=IMAGE src=http://a/10.png><input src=http://a/no>"
+    )
+    found = column("insecure", body)
+    assert isinstance(found, list)
+    expected = ["1.png", "3.png?a,b", "5.png", "6.png", "7.css", "8", "9.png", "10.png"]
+    assert sorted(found) == sorted(["HTTP://a/4.png", *(f"http://a/{name}" for name in expected)])
+
+
+def test_properties_that_items_of_microdata_lack_are_named() -> None:
+    body = (
+        '<div itemscope itemtype="https://schema.org/Product"><p itemprop=sku>1</div>'
+        '<div itemscope itemtype="http://schema.org/Event"><p itemprop=name>x<meta itemprop="startDate endDate"></div>'
+        '<div itemscope itemtype="https://schema.org/Recipe" itemref=a></div><div itemscope><p itemprop=x></div>'
+        '<div itemscope itemtype="https://schema.org/Person"></div><div itemscope itemtype="https://schema.org/Course">'
+        "<p itemprop=name>x<p itemprop=description>y</div>"
+    )
+    assert column("json_ld_lacks", body) == ["Product without name", "Event without location"]
+
+
 def test_images_need_an_alt_unless_they_are_hidden() -> None:
     body = "<img src=1><img src=2 alt=''><img src=3 aria-hidden=true><img src=4 role=presentation><img src=5 alt=x>"
     pixel = "<noscript><img src=6 height=1 width=1></noscript><img src=7 height=0><img src=8 height=10>"

@@ -10,6 +10,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from gossamer.model.links import Found
 from gossamer.model.pages import Findings, Page
+from gossamer.stages.process.embeds import addresses, srcset
 from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.stages.process.jsonld import without_marks
 from gossamer.stages.process.links import Base, base_href, collapse_spaces, link_values, utf8_again
@@ -51,6 +52,8 @@ _LOADED = (
     ("script[src], iframe[src], img[src], audio[src], video[src], source[src], embed[src], track[src]", "src"),
     ("link[rel~=stylesheet][href]", "href"),
     ("object[data]", "data"),
+    ("video[poster]", "poster"),
+    ("input[type=image i][src]", "src"),
     ("form[action]", "action"),
 )
 """Elements by which a browser loads or sends data, and the attribute with the address."""
@@ -147,8 +150,7 @@ class Audit(TypedModule):
         policies += [value for name, value in page.headers if name.lower() == "content-security-policy"]
         # By that policy browsers load all of it by https.
         if page.url.startswith("https:") and not any("upgrade-insecure-requests" in one.lower() for one in policies):
-            loaded = (_value(one, name) for selector, name in _LOADED for one in tree.css(selector))
-            insecure = [one for one in loaded if one.strip()[:7].lower() == "http://"]
+            insecure = [one for one in _loaded(tree) if one.strip()[:7].lower() == "http://"]
             found["insecure"] = [one[:ID_CHARACTERS_MAX] for one in dict.fromkeys(insecure)][:LISTED_MAX]
         ids = dict.fromkeys(_value(one, "id") for one in tree.css("[id]"))
         ids |= dict.fromkeys(_value(one, "name") for one in tree.css("a[name]"))
@@ -189,6 +191,15 @@ def _relation(parameters: Mapping[str, str | None], href: str, base: Base) -> st
     return f"{code} {base.join(href) or href[:ID_CHARACTERS_MAX]}" if code else ""
 
 
+def _loaded(tree: LexborHTMLParser) -> Iterator[str]:
+    """Yield the addresses from which browsers load a page's parts, as written."""
+    yield from (_value(one, name) for selector, name in _LOADED for one in tree.css(selector))
+    for node in tree.css("[srcset], [imagesrcset]"):
+        yield from srcset(_value(node, "srcset") or _value(node, "imagesrcset"))
+    for node in tree.css("style, [style]"):
+        yield from addresses(node.text() if node.tag == "style" else _value(node, "style"))
+
+
 def _read_json_ld(tree: LexborHTMLParser, columns: dict[str, object]) -> None:
     """Note the first error of the JSON-LD of a page, and what its objects lack."""
     errors: list[str] = []
@@ -207,6 +218,11 @@ def _read_json_ld(tree: LexborHTMLParser, columns: dict[str, object]) -> None:
             elif "@type" not in one and "@graph" not in one:
                 errors.append("an object has no @type")
         lacks |= dict.fromkeys(islice(_lacks(found), LISTED_MAX - len(lacks)))
+    for item in tree.css("[itemscope][itemtype]:not([itemref])")[:LISTED_MAX]:  # Microdata
+        kind = _value(item, "itemtype").rstrip("/# ").rpartition("/")[2]
+        wanted = _REQUIRED.get(kind, "").split()
+        if lacking := [name for name in wanted if item.css_first(f'[itemprop~="{name}"]') is None]:
+            lacks[f"{kind} without {', '.join(lacking)}"] = None
     columns["json_ld_error"] = errors[0] if errors else ""
     columns["json_ld_lacks"] = list(lacks)
 
