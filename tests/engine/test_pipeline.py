@@ -215,6 +215,37 @@ def test_a_seed_that_redirects_elsewhere_brings_its_target_into_scope_and_says_s
         assert "www.example.org" in ring.counters.notes[0]
 
 
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (moved("http://portal.test/login"), "5 of 5 seeds redirect to http://portal.test/"),
+        (
+            reply(b"<title>Hotel</title><form>"),
+            "5 of 5 seeds have the page 'Hotel' (sha1:TCJNBXK3D7KGS2JIVRITABYG56HXMPPS)",
+        ),
+    ],
+)
+def test_one_answer_in_place_of_those_of_all_seeds_is_reported(tmp_path: Path, answer: Reply, says: str) -> None:
+    """As of a network that wants a login, or of a name server that knows every name."""
+    seeds = [f"http://s{number}.test/" for number in range(5)]
+    with Ring(tmp_path, dict.fromkeys(seeds, answer) | {"http://portal.test/login": page()}) as ring:
+        ring.counters.count_seeds(seeds)
+        ring.crawl(*seeds)
+        warnings = ring.counters.totals.warnings()
+        may_be = "a network that wants a login, a proxy, a name server or one owner may answer for all of them"
+        assert [one for one in warnings if one.endswith(may_be)] == [f"{says}: {may_be}"]
+
+
+def test_some_seeds_with_one_answer_are_no_sign_of_another_server(tmp_path: Path) -> None:
+    seeds = [f"http://s{number}.test/" for number in range(10)]
+    pages = {seed: reply(b"<title>%d</title>" % max(4, number)) for number, seed in enumerate(seeds)}
+    of_one_site = {f"http://{name}.one.test/": reply(b"<title>same</title>") for name in "abcdefghijkl"}
+    with Ring(tmp_path, pages | of_one_site) as ring:
+        ring.counters.count_seeds([*seeds, *of_one_site])
+        ring.crawl(*seeds, *of_one_site)
+        assert ring.counters.totals.warnings() == []
+
+
 AGAIN = Failure("protocol_error", "Header without colon", again=True)
 
 

@@ -38,6 +38,10 @@ ELSEWHERE_REMEDY = (
 )
 
 
+ALIKE_MIN = 3
+"""Seeds of different sites with one answer from which on another server may answer in place of theirs."""
+
+
 class SeedCounters(msgspec.Struct):
     """The URLs that a crawl begins with: its seeds, and those of segments."""
 
@@ -52,6 +56,8 @@ class SeedCounters(msgspec.Struct):
     """A sentence about the first of them."""
     scripted: str = ""
     """One of these URLs whose page, which was not rendered, has few links, and scripts that may make more."""
+    alike: dict[str, int] = msgspec.field(default_factory=dict)
+    """How many of these URLs redirect to one other site, or have one page on several sites; by sentence."""
 
 
 class Cost(msgspec.Struct):
@@ -113,6 +119,10 @@ class Totals(msgspec.Struct):
             others = self.seeds.elsewhere - 1
             more = f", and so {'does' if others == 1 else 'do'} {others:,} more" if others else ""
             found.append(f"{self.seeds.elsewhere_first}{more}; {ELSEWHERE_REMEDY}")
+        for sentence, number in self.seeds.alike.items():
+            if number >= ALIKE_MIN and 2 * number >= self.seeds.count:
+                may_be = "a network that wants a login, a proxy, a name server or one owner may answer for all of them"
+                found.append(f"{number:,} of {self.seeds.count:,} seeds {sentence}: {may_be}")
         if self.unfollowed:
             pages = counted(self.unfollowed, "page")
             found += [f"links of {pages} were not followed because of an internal error; logs/critical.log says where"]
@@ -333,6 +343,12 @@ class CrawlCounters:
         """Raise the error that ends the crawl, if there is one."""
         if self.fatal_error is not None:
             raise self.fatal_error
+
+    def note_alike(self, sentence: str) -> None:
+        """Count a seed by a sentence on its answer, which seeds of other sites may have too."""
+        alike = self.totals.seeds.alike
+        if sentence in alike or len(alike) < SEEDS_NAMED_MAX:
+            alike[sentence] = alike.get(sentence, 0) + 1
 
     def note_elsewhere(self, referrer: str, url: str) -> None:
         """Count a page of another site to which a seed redirects."""

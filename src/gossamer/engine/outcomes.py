@@ -31,9 +31,9 @@ MULTIPLE_CHOICES = 300
 REDIRECTS = frozenset((MULTIPLE_CHOICES, 301, 302, 303, 307, 308))
 """Statuses whose Location is visited; that of a 300 is the server's choice (RFC 9110, section 15.4.1)."""
 AGAIN = frozenset((304, 408, 421, 425, 429, 500, 502, 503, 504, 511, *range(520, 525), 529))
-"""Statuses that may differ in another attempt: a 304 here is that of a cache, and no condition asked for it; 511 is that
-of a network that wants a login (RFC 6585, section 6), not of the server; 520 to 524 and 529 are those of proxies whose origin does not answer
-(developers.cloudflare.com/support/troubleshooting/http-status-codes/cloudflare-5xx-errors).
+"""Statuses that may differ in another attempt: a 304 here is that of a cache, and no condition asked for it; a 511 that
+of a network that wants a login (RFC 6585, section 6); 520 to 524 and 529 are those of proxies whose origin does not
+answer (developers.cloudflare.com/support/troubleshooting/http-status-codes/cloudflare-5xx-errors).
 """
 REFUSALS = {402: "payment_required", 451: "legally_blocked"}
 """Statuses with their own outcomes (RFC 9110, section 15.5.3; RFC 7725)."""
@@ -145,12 +145,9 @@ class Outcomes:
 
     def _digest_challenged(self, lease: VisitLease, reply: Reply, now: float) -> None:
         """Conclude a digest challenge: its answer is a separate request, which passes every gate."""
-        visit = self.recorder.visit(lease)
-        row = self.recorder.reply_row(visit, reply, "http_error")
-        row.error = f"HTTP {reply.status}: the challenge is answered by the next request"
-        self._middlewares.note_unsent(lease.url)
-        again = RevisitPlan(visit.url, now, visit.attempt + 1, lease.visit.hops, row.error)
-        self.recorder.conclude(lease, self.recorder.digest(visit, reply, row), now, again)
+        error = f"HTTP {reply.status}: the challenge is answered by the next request"
+        again = RevisitPlan(lease.url, now, lease.visit.attempt + 1, lease.visit.hops, error)
+        self._end(lease, reply, Conclusion("http_error", error, again, was_acted_on=False), now)
 
     def _redirect(self, lease: VisitLease, reply: Reply, target: Url, now: float) -> list[Link]:
         """Conclude a redirect: its target is a link that passes the whole ring, unless it is the entry's next hop."""
@@ -161,6 +158,8 @@ class Outcomes:
         stages.trapping.traps.count_redirect(visit.url)
         visited = self.recorder.digest(visit, reply, row, [Found(target.text, "redirect")], [target.key])
         seed = self.recorder.seed(visit)
+        if seed and target.site != visit.url.site:
+            self._counters.note_alike(f"redirect to {target.origin}/")
         if seed or (is_moved(visit.url, target) and stages.roots.contains(visit.url)):
             self.widen(visit.url, target, seed)
         if target.key == visit.url.key:
@@ -249,10 +248,8 @@ class Outcomes:
         is_error = reply.status > MULTIPLE_CHOICES
         row = self._error_row(visit, reply) if is_error else self.recorder.reply_row(visit, reply, "fetched")
         if examined.died:
-            row.outcome = "process_crashed"
-            row.error = "a process died of it twice; archived unparsed"
-            self._logs.info(row.outcome, url=url.text, error=row.error)
-            self.recorder.conclude(lease, self.recorder.digest(visit, reply, row), now)
+            crashed = Conclusion("process_crashed", "a process died of it twice; archived unparsed")
+            self._end(lease, reply, crashed, now)
             return []
         if self._is_skipped_late(visit, reply, examined):
             examined = Examined(examined.content, Findings(), [], [], skipped=True)
@@ -280,6 +277,9 @@ class Outcomes:
         seed = self.recorder.seed(visit)
         links = self._links_of_seed(visit, seed, found, examined)
         follow = stages.copies.judge(visit, examined.content, links, row)
+        original = stages.namer.name(row.duplicate_of) if row.duplicate_of else None
+        if seed and row.title and (original is None or original.site != url.site):
+            self._counters.note_alike(f"have the page {row.title[:60]!r} ({row.digest})")
         if not visit.revisit:  # A revisit is no evidence of a trap.
             stages.trapping.note_page(url, examined.content, row, self._first_address(visit))
         if stages.chain.judges_language:
@@ -372,14 +372,11 @@ class Outcomes:
 
     def _conclude_unwanted(self, lease: VisitLease, reply: Reply, now: float) -> None:
         """Conclude unwanted content: its headers are kept, but no part of its body."""
-        visit = self.recorder.visit(lease)
+        error = f"the filter `media_type` rejects {reply.media_type}"
+        if lease.visit.link_type == OUTLINK:
+            error = "only its status was requested: it is outside the scope"
         reply = msgspec.structs.replace(reply, body=b"", file=None, truncated="unspecified")
-        row = self.recorder.reply_row(visit, reply, "unsupported")
-        row.error = f"the filter `media_type` rejects {reply.media_type}"
-        if visit.link_type == OUTLINK:
-            row.error = "only its status was requested: it is outside the scope"
-        self._logs.info(row.outcome, url=visit.url.text, error=row.error)
-        self.recorder.conclude(lease, self.recorder.digest(visit, reply, row), now)
+        self._end(lease, reply, Conclusion("unsupported", error), now)
 
     def _describe(self, examined: Examined, row: PageRow) -> None:
         """Write a page's findings into its row; count and log errors."""
