@@ -258,23 +258,62 @@ def test_hostile_pages_end_bounded_and_others_go_on(command: Crawl, tmp_path: Pa
     assert list(Path(os.environ["TMPDIR"]).glob("gossamer-browser-*")) == []
 
 
-@pytest.mark.promise("Crash safety", "A crawler that is killed leaves no browser.")
-def test_a_killed_crawler_leaves_no_browser(tmp_path: Path, site: Callable[..., Site]) -> None:
-    app = site({"/": "<script>for (;;) {}</script>"})
+def kill_once(is_time: Callable[[], bool], *arguments: str | Path) -> None:
+    """Run a command, and kill all of its processes but browsers when it is time."""
     crawl = subprocess.Popen(
-        [sys.executable, "-m", "gossamer", "crawl", f"{app.url}/", "-o", str(tmp_path / "c"), "--render", "always",
-         *OPTIONS],
+        [sys.executable, "-m", "gossamer", *map(str, arguments)],
         start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        deadline = time.monotonic() + 60
-        sessions: set[int] = set()
-        while not any("--type=renderer" in command for command in browsers(sessions)):
-            assert time.monotonic() < deadline, "no browser began"
+        deadline = time.monotonic() + 120
+        while not is_time():
+            assert time.monotonic() < deadline, "it was not time"
             time.sleep(0.05)
     finally:
         os.killpg(crawl.pid, signal.SIGKILL)
         crawl.wait()
+
+
+@pytest.mark.promise("Crash safety", "A page during whose rendering a crawl is killed is neither lost nor kept twice.")
+@pytest.mark.long
+def test_two_kills_while_a_page_is_rendered_lose_and_double_none(
+    command: Crawl, tmp_path: Path, site: Callable[..., Site]
+) -> None:
+    made = "<body><script>document.body.insertAdjacentHTML('beforeend', '<a href=/made-%s>x</a>')</script>"
+    pages = {f"/{name}": made % name for name in "abc"}
+    index = "".join(f"<a href={path}>x</a>" for path in ("/a", "/b", "/busy", "/c"))
+    app = site({"/": f"<body>{index}", "/busy": "<script src=/busy.js></script>", "/busy.js": "for (;;);", **pages})
+    app.pages.update({f"/made-{name}": f"<p>made {name}" for name in ("a", "b", "c", "busy")})
+    crawl = tmp_path / "c"
+    options = (*OPTIONS, "--politeness", "own", "--set", "render.stall_s_max=300")
+    start = ("crawl", f"{app.url}/", "-o", crawl, "--render", "always", *options)
+    for kills, arguments in enumerate((start, ("resume", crawl, "--quiet"))):
+        kill_once(lambda kills=kills: app.paths.count("/busy.js") > kills, *arguments)  # type: ignore[misc]
+    app.pages["/busy.js"] = "document.write('<a href=/made-busy>x</a>')"
+    done = command("resume", crawl, "--quiet")
+    assert done.returncode == 0, done.stderr
+    found = [row for file in (crawl / "pages").glob("*.parquet") for row in pq.read_table(file).to_pylist()]
+    paths = sorted(app.pages.keys() - {"/busy.js"})
+    assert sorted(row["url"].removeprefix(app.url) for row in found) == paths
+    assert {(row["outcome"], row["rendered"]) for row in found} == {("fetched", "rendered")}
+    kept = [(kind, fields.get("WARC-Target-URI", "").removeprefix(app.url)) for kind, fields, _ in records(crawl)]
+    assert sorted(path for kind, path in kept if kind == "conversion") == paths
+    assert (
+        sorted(path for kind, path in kept if kind == "response" and path not in ("/robots.txt", "/busy.js")) == paths
+    )
+    verified = command("verify", crawl, "--deep")
+    assert verified.returncode == 0, verified.stdout
+
+
+@pytest.mark.promise("Crash safety", "A crawler that is killed leaves no browser.")
+def test_a_killed_crawler_leaves_no_browser(tmp_path: Path, site: Callable[..., Site]) -> None:
+    app = site({"/": "<script>for (;;) {}</script>"})
+    sessions: set[int] = set()
+
+    def has_begun() -> bool:
+        return any("--type=renderer" in command for command in browsers(sessions))
+
+    kill_once(has_begun, "crawl", f"{app.url}/", "-o", tmp_path / "c", "--render", "always", *OPTIONS)
     deadline = time.monotonic() + 60
     while browsers(sessions) or list(Path(os.environ["TMPDIR"]).glob("gossamer-browser-*")):
         assert time.monotonic() < deadline, browsers(sessions)

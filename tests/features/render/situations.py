@@ -318,6 +318,46 @@ POLICIES = {
         f"<meta name=referrer content=no-referrer>{_asks('fetch(`/needs-referer`)')}", lacks=("/hot",)
     ),
 }
+MORE = {
+    "frame that hangs as a condition": Situation(
+        f'<body><iframe src=/slow onload="{ADD}"></iframe>', "puppeteer/puppeteer#10838", result="rendered|partial"
+    ),
+    "lazy frame far below": Situation(
+        f"<body><div style='height: 9000px'></div><iframe loading=lazy src=/m.html></iframe>{_script(ADD)}",
+        "puppeteer/puppeteer#8399",
+    ),
+    "animation without end": Situation(
+        f"<style>@keyframes k {{ to {{ transform: rotate(1turn) }} }} * {{ animation: k .1s infinite }}</style>"
+        f"{_script(ADD)}",
+        "puppeteer/puppeteer#5306",
+    ),
+    "clock of frames": Situation(
+        _script(
+            f"const t = performance.now(); (function again() {{ if (performance.now() - t > 2000) {{ {ADD} }}"
+            " else requestAnimationFrame(again) })()"
+        )
+    ),
+    "unload that blocks": Situation(
+        _script(f"{ADD} for (const name of ['unload', 'pagehide']) addEventListener(name, () => {{ for (;;); }})"),
+        "webrecorder/browsertrix-crawler#780",
+    ),
+    "written without an end": Situation(
+        _script("onload = () => { document.open(); document.write('<body><a href=/found>x</a><p>more') }"),
+        result="rendered|partial",
+    ),
+    "websocket that is waited for": Situation(
+        _script(
+            f"const late = setTimeout(() => {{ {ADD} }}, 2000);"
+            " new WebSocket('wss://a.test/s').onopen = () => clearTimeout(late)"
+        ),
+        "puppeteer/puppeteer#12391",
+        requested=(),
+    ),
+    "scroll that is undone": Situation(
+        _script(f"{ADD} document.body.style.height = '9000px'; onscroll = () => scrollTo(0, 0)"),
+        result="rendered|partial",
+    ),
+}
 STORES = {
     "local storage": Situation(
         _script(
@@ -442,4 +482,4 @@ LOADS = {
         has=(FOUND, "false,false,1280,"),
     ),
 }
-SITUATIONS = DIALOGS | PERMISSIONS | STREAMS | MOVES | BUSY | POLICIES | STORES | LOADS
+SITUATIONS = DIALOGS | PERMISSIONS | STREAMS | MOVES | BUSY | POLICIES | MORE | STORES | LOADS
