@@ -93,7 +93,8 @@ def test_links_that_only_scripts_make_are_followed(
     command: Crawl, tmp_path: Path, site: Callable[..., Site], program: str
 ) -> None:
     text = json.dumps({"text": "Brought by a script."})
-    app = site({**dict.fromkeys(ROUTES, SHELL), "/app.js": APP, "/api/text.json": text})
+    long = f"<!-- {'x' * (1 << 20)} -->"  # Such a page is on disk.
+    app = site({**dict.fromkeys(ROUTES, SHELL), "/c": SHELL + long, "/app.js": APP, "/api/text.json": text})
     options = (*OPTIONS, "--politeness", "own", "--set", "process.text=true", "--set", f"render.program='{program}'")
     done = command("crawl", f"{app.url}/", "-o", tmp_path / "c", "--render", "always", *options)
     assert done.returncode == 0, done.stderr

@@ -350,11 +350,10 @@ class PageRendering(BrowserRendering):
     def wants(self, reply: Reply, examined: Examined) -> bool:
         """Return whether a page may be rendered: a complete web page that was fetched by an ordinary request."""
         content = examined.content
-        is_whole = content.file is None and not (
-            content.truncated or content.error or reply.truncated or examined.skipped
-        )
+        is_whole = not (content.truncated or content.error or reply.truncated or examined.skipped)
         is_ordinary = reply.url.startswith(("http://", "https://")) and REQUEST_MARK not in reply.url
-        return is_whole and is_ordinary and bool(content.body) and reply.media_type in HTML
+        is_short = 0 < content.body_bytes <= self._options.dom_bytes_max
+        return is_whole and is_ordinary and is_short and reply.media_type in HTML
 
     async def render(self, url: Url, reply: Reply, examined: Examined) -> Examined:
         """Return the page as rendered; as it was before if rendering fails or the page is not chosen."""
@@ -452,7 +451,9 @@ class PageRendering(BrowserRendering):
 
         self._begin(url)
         try:
-            document = msgspec.structs.replace(reply, body=examined.content.body)
+            file = examined.content.file
+            body = examined.content.body if file is None else file.open().read()
+            document = msgspec.structs.replace(reply, body=body)
             supply = Supply(get, lambda: self.resources.is_delayed(page_id), self.resources.session_of(url))
             dom = await self._renderer.render(document, supply, url.host)
         except PageError as error:
