@@ -320,7 +320,10 @@ POLICIES = {
 }
 MORE = {
     "frame that hangs as a condition": Situation(
-        f'<body><iframe src=/slow onload="{ADD}"></iframe>', "puppeteer/puppeteer#10838", result="rendered|partial"
+        f'<body><iframe src=/slow onload="{ADD}"></iframe>',
+        "puppeteer/puppeteer#10838",
+        result="rendered|partial",
+        has=("<iframe",),
     ),
     "lazy frame far below": Situation(
         f"<body><div style='height: 9000px'></div><iframe loading=lazy src=/m.html></iframe>{_script(ADD)}",
