@@ -167,6 +167,24 @@ def test_a_shard_that_is_added_names_no_file_as_an_earlier_one_of_its_number(cra
     assert found == [0, 7, 0]
 
 
+@pytest.mark.promise("Several shards", "Hosts that move to a shard that was added wait no longer than before.")
+def test_hosts_that_move_to_an_added_shard_keep_their_delay(crawl: Path) -> None:
+    """A number that an earlier shard had is opened as before: the others may remember what that shard sent."""
+    (crawl / "warc").mkdir()
+    (crawl / "warc/gossamer-003-0007-000002.warc.gz").write_bytes(b"of a crawl that had four shards, and then two")
+    config = begin_shards(crawl, range(2, 4))
+    PartitionMap.even(4).save(crawl)
+
+    async def waits(number: int) -> bool:
+        shard = assemble(config, crawl, shard=number, shards=4)
+        try:
+            return shard.kept.storage.contacts.recovered.unknown_at > 0.0
+        finally:
+            await shard.close()
+
+    assert [asyncio.run(waits(number)) for number in (2, 2, 3)] == [False, False, True]
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b'{"moves": {"shards": "five"}}'])
 def test_a_record_that_cannot_be_read_is_refused_in_one_line(crawl: Path, content: bytes) -> None:
     (crawl / RECORD_FILE).write_bytes(content)
