@@ -337,7 +337,7 @@ _WORDS: Mapping[Any, str] = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
-    str: 'a text, such as "a"',
+    str: 'a text, in quotes, such as "a"',
     tuple: 'a list, such as ["a", "b"]',
     dict: "a section of keys",
 }

@@ -109,7 +109,7 @@ def test_a_crawl_answers_each_verb_of_the_table_and_before_and_after_it_runs(mak
 def test_a_mistake_in_a_request_is_named_with_its_place() -> None:
     for fields, says in (
         ({}, "seed: urls: it is missing; add it"),
-        ({"urls": ["http://a.example/", 1]}, 'seed: urls.1: expected a text, such as "a"'),
+        ({"urls": ["http://a.example/", 1]}, 'seed: urls.1: expected a text, in quotes, such as "a"'),
         ({"urls": ["http://a.example/"], "url": 1}, "seed: url: there is no such key; did you mean urls?"),
         ({"urls": [""]}, "seed: urls.0: expected a text that is not empty"),
         ({"urls": ["x" * 9_000]}, "seed: urls.0: expected 8192 or less characters"),

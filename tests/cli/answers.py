@@ -1330,4 +1330,53 @@ ANSWERS = [
             "site; gossamer --help lists them"
         ),
     ),
+    (
+        ["search", "crawled", "crawler", "-n", "3"],
+        "no option -n for gossamer search; use --limit; gossamer search --help lists them",
+    ),
+    (["search", "crawler", "crawled"], "no directory crawler; it comes first: gossamer search crawled WORD …"),
+    (
+        ["export", "crawled", "--to", "elasticsearch", "-o", "x"],
+        f"--to elasticsearch: expected {FORMATS}; bulk has documents for Elasticsearch and OpenSearch",
+    ),
+    (
+        ["export", "crawled", "--to", "chunks", "--unique", "-o", "x"],
+        "no option --unique for gossamer export; use --dedupe; gossamer export --help lists them",
+    ),
+    (
+        ["changes", "crawled", "-o", "changes.jsonl"],
+        (
+            "no option -o for gossamer changes; --json prints lines for programs, and > FILE keeps them; gossamer "
+            "changes --help lists them"
+        ),
+    ),
+    (
+        ["resume", "crawled", "--refetch"],
+        (
+            "no option --refetch for gossamer resume; --mode continuous visits pages again; gossamer resume --help "
+            "lists them"
+        ),
+    ),
+    (
+        ["scale", "crawled", "--shards", "3"],
+        "no option --shards for gossamer scale; use --workers; gossamer scale --help lists them",
+    ),
+    (
+        ["scale", "crawled", "--workers", "+1"],
+        (
+            "invalid value for '--workers': expected the number of all shards, such as 3, not '+1'; gossamer scale "
+            "--help says more"
+        ),
+    ),
+    (
+        [*LOCAL, "--set", "archive.store_options={allow_http=true}"],
+        '--set: archive.store_options.allow_http is "[redacted]", expected a text, in quotes, such as "a"',
+    ),
+    (
+        [*LOCAL, "--include", "*"],
+        (
+            "--include: the pattern '*' is not a regular expression (RE2): no argument for repetition operator: *; "
+            "for the glob write '.*'"
+        ),
+    ),
 ]

@@ -213,8 +213,10 @@ def _no_option(option: str, command: str, context: Any, typed: Sequence[str]) ->
     option = next((one for one in joined if near(one, known)), option)
     at_resume = _at_resume(option) if command.endswith(" resume") else ""
     found = at_resume or _other_option(option, known) or _of_crawl(option, command, typed)
-    if command.endswith(" search") and option[1] != "-":
+    if command.endswith(" search") and option[1] != "-" and not (found and option in typed):
         found = "; before words to leave out write --: gossamer search DIR -- WORD -WITHOUT"
+    elif command.endswith(" changes") and option in ("-o", "--output", "--csv", "--jsonl"):
+        found = "; --json prints lines for programs, and > FILE keeps them"
     return f"no option {option} for {command}{found}{_lists(found, command)}"
 
 

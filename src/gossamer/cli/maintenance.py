@@ -201,6 +201,8 @@ def cookies(
 
 
 def _read_workers(given: str) -> int:
+    if given.startswith("+"):
+        raise BadParameter(f"expected the number of all shards, such as 3, not {given!r}")
     try:
         return workers_of(given)
     except ValueError as error:

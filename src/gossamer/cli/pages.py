@@ -16,13 +16,13 @@ from typer import Argument, Option, Typer, echo
 
 from gossamer import api
 from gossamer.cli.arguments import Directory, Json, Quiet, Sets, bytes_of
-from gossamer.cli.directory import require_crawl
+from gossamer.cli.directory import holds_crawl, require_crawl
 from gossamer.cli.output import Exit, Shown, complain, harmless, obeys_escapes
 from gossamer.cli.stored import uri_of
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.model.verbs import RefusedError
-from gossamer.model.words import count, counted
+from gossamer.model.words import count, counted, shell_word
 from gossamer.results.isolated.searches import Searches
 
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ def search(
         raise ConfigError("--build: it takes no query for a crawl in a store; search without --build afterwards")
     if sets and not uri:
         raise ConfigError("--set: it gives options of object stores, for a crawl in a store")
+    if words and not directory.exists() and holds_crawl(Path(words[-1])):
+        raise ConfigError(f"no directory {directory}; it comes first: gossamer search {shell_word(words[-1])} WORD …")
     if not uri:
         require_crawl(directory)
     if build:

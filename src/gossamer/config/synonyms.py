@@ -29,6 +29,8 @@ class Synonyms(NamedTuple):
     """Options: one of a command of ours that sets no key."""
     check: Mapping[str, str]
     """Options of programs that check links: a clause."""
+    formats: Mapping[str, str]
+    """Formats of an export: a clause."""
     arguments: Mapping[str, str]
     """Arguments of a call in Python: a clause."""
     attributes: Mapping[str, Mapping[str, str]]
@@ -45,7 +47,9 @@ class Synonyms(NamedTuple):
 def synonyms() -> Synonyms:
     """Return the synonyms. Its first call takes about 2 ms."""
     tables = tomllib.loads((pkgutil.get_data("gossamer.config", "synonyms.toml") or b"").decode())
-    by_word = {name: _by_word(tables[name]) for name in ("keys", "clauses", "commands", "own", "check", "arguments")}
+    by_word = {
+        name: _by_word(tables[name]) for name in ("keys", "clauses", "commands", "own", "check", "formats", "arguments")
+    }
     by_word["keys"] = {flag.option: flag.key for flag in FLAGS} | by_word["keys"]
     attributes = {name: _by_word(table) for name, table in tables["attributes"].items()}
     values = {key: _by_word(table) for key, table in tables["values"].items()}

@@ -94,7 +94,7 @@ class PatternSet:
 def _of_glob(pattern: str) -> str:
     """Return a glob that begins with * as a regular expression."""
     escaped = ".*".join(re.escape(part) for part in pattern.strip("*").split("*"))
-    return escaped if pattern.endswith("*") else f"{escaped}$"
+    return (escaped or ".*") if pattern.endswith("*") else f"{escaped}$"
 
 
 P = TypeVar("P", bound=Collection[str])

@@ -329,6 +329,22 @@ def test_a_crawl_without_texts_makes_an_empty_corpus(exporting: Exporting, tmp_p
     assert (status, "no page has a text: texts come from WARC files" in said) == (0, True), said
 
 
+def test_an_export_that_leaves_all_texts_out_does_not_say_that_there_are_none(tmp_path: Path) -> None:
+    unknown = crawl(tmp_path / "crawl", PAGES)
+    (unknown / "crawl.toml").write_text(effective_toml(Config()))
+
+    def export(*options: str) -> str:
+        name = str(tmp_path / f"of-{options[1]}-{len(options)}")
+        status, out, said = run("export", str(unknown), "--to", "chunks", "-o", name, *options)
+        assert status == 0
+        assert "no page has a text" not in out + said
+        return out + said
+
+    assert "--unknown exports pages" in export("--permitted", "ai-train")
+    assert "0 rows of texts" not in export("--dedupe", "near")
+    assert "0 rows of texts" in export("--dedupe", "near", "--against", str(tmp_path / "of-near-2"))
+
+
 @pytest.mark.parametrize("to", ["markdown", "pagefiles", "mirror", "datasets", "chunks", "bulk"])
 def test_a_folder_is_not_made_by_the_name_of_a_file(made: Path, exporting: Exporting, tmp_path: Path, to: str) -> None:
     with pytest.raises(ConfigError, match=rf"{to} makes a folder of files; name one, such as -o .*/out$"):

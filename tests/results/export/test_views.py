@@ -300,6 +300,8 @@ def test_a_condition_chooses_rows(crawled: Path, exporting: Exporting, tmp_path:
 @pytest.mark.parametrize(
     ("where", "says"),
     [
+        ("passes_gopher", "no column passes_gopher; columns that an export adds are in its files alone"),
+        ("outcom = 'fetched'", "no column outcom; did you mean outcome?"),
         ("hots = 'x'", "hots"),
         ("count(*) > 1", "condition on single rows"),
         ("1 = ", "not complete"),

@@ -9,6 +9,7 @@ from typing import BinaryIO, get_args
 
 import msgspec
 
+from gossamer.config.synonyms import synonyms
 from gossamer.model.errors import ConfigError, Damage, require_none
 from gossamer.model.words import shell_word
 from gossamer.options import nearest
@@ -32,18 +33,6 @@ from gossamer.stages.archive.schema import ITEMS
 from gossamer.stages.archive.segments import files_of, missing_warc, stem_of, table_of, warcs_in
 from gossamer.state.journals import ManifestEntry, Phase
 
-OTHER_FORMATS = {
-    "warc": "the WARC files are in DIR/warc",
-    "warc.gz": "the WARC files are in DIR/warc",
-    "html": "mirror makes a copy that opens without a network, and gossamer report DIR --html FILE the report",
-    "md": "markdown has one file a page",
-    "xlsx": "csv opens in spreadsheets",
-    "excel": "csv opens in spreadsheets",
-    "huggingface": "datasets has the form of a data set of the Hub",
-    "zip": "wacz is one file with everything",
-    "sitemap": "jsonl with --where 'status = 200' has the addresses",
-}
-"""Formats of this program in place of those of others."""
 FORMATS = (
     "parquet", "jsonl", "csv", "markdown", "cdxj", "wacz", "pagefiles", "mirror", *database.FORMATS, *corpus.FORMATS,
 )  # fmt: skip
@@ -287,7 +276,7 @@ def stream(crawl: ExportedCrawl, request: ExportRequest, out: BinaryIO, folder: 
 def check(to: str, table: str, where: str, memory_bytes_max: int) -> None:
     """Refuse options that are unknown or cannot be combined, before anything is written."""
     if to not in FORMATS:
-        other = OTHER_FORMATS.get(to.lower())
+        other = synonyms().formats.get(to.lower())
         hint = f"; {other}" if other else nearest(to, FORMATS)
         known = f"expected {', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
         raise ConfigError(f"--to {to}: {known}{hint}")

@@ -1,5 +1,6 @@
 """Source: the rows of a table as one stream from any files, and the database that reads them in bounded memory."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gossamer.model.errors import ConfigError, DamagedError
+from gossamer.options import nearest
 from gossamer.results.export.work import ExportPiece
 from gossamer.stages.archive.schema import ITEMS, TABLES, column_of, fit_batch, unify_schemas
 from gossamer.state.sums import crc_of
@@ -18,6 +20,7 @@ BATCH_ROWS = 8_192
 READ_BYTES = 1 << 20
 """Bytes of each column's compressed data that are read at once."""
 _CONDITION_BYTES_MAX = 64_000_000
+_MISSING = re.compile(r'Binder Error: Referenced column "([^"]*)" not found').match
 
 
 def open_database(
@@ -219,7 +222,10 @@ class Condition:
             column = found.to_arrow_table()["wanted"].combine_chunks()
         except duckdb.Error as error:
             says = first_line(str(error))
-            if says.endswith('at or near ")"'):  # The condition stands between brackets.
+            if missing := _MISSING(says):
+                meant = nearest(missing[1], batch.schema.names, "columns that an export adds are in its files alone")
+                says = f"no column {missing[1]}{meant}"
+            elif says.endswith('at or near ")"'):  # The condition stands between brackets.
                 says = "it is not complete, or has a ) too many; write a condition such as status = 404"
             raise ConfigError(f"where {self._sql}: {says}") from error
         if len(column) != batch.num_rows:
