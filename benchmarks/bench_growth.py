@@ -122,7 +122,7 @@ def in_batch(pages: int, seeds: list[str], directory: Path) -> list[dict[str, fl
     options = {"politeness": "own", "allow_private": True}
     sets = ("scope.traps=false", f"limits.max_pages={pages}")
     config = configure(options=options, sets=sets, seeds=seeds)
-    return soaked(Crawler(seeds, output=str(directory), config=config), "pages", lambda done, _: done / pages)
+    return soaked(Crawler(output=str(directory), config=config), "pages", lambda done, _: done / pages)
 
 
 def continuously(pages: int, time_s: float, directory: Path) -> list[dict[str, float]]:
@@ -136,7 +136,7 @@ def continuously(pages: int, time_s: float, directory: Path) -> list[dict[str, f
         options = {"politeness": "own", "allow_private": True, "mode": "continuous", "hosts": str(simweb.hosts_file)}
         sets = (f"revisit.interval_s_mean={time_s / 3}", f"revisit.interval_s_min={time_s / 30}")
         config = configure(options=options, sets=sets, seeds=seeds)
-        crawler = Crawler(seeds, output=str(directory / "crawl"), config=config)
+        crawler = Crawler(output=str(directory / "crawl"), config=config)
         return soaked(crawler, "attempts", lambda _, elapsed_s: elapsed_s / time_s)
 
 

@@ -111,7 +111,7 @@ def lived(directory: Path, config: Config, series: Series, n: int) -> int:
         shim.shim_arm(ctypes.c_long(n), str(directory).encode(), ctypes.c_long(series.keep_thousandths))
         resuming = (directory / "crawl.toml").exists()
         hold_to_commits(directory.with_suffix(".epoch"))
-        crawler = Crawler(series.seeds, output=directory, config=config, resuming=resuming)
+        crawler = Crawler(output=directory, config=config, resuming=resuming)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             ended = runner.run(crawler.run())
         if not n:

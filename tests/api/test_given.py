@@ -25,6 +25,7 @@ from gossamer.api import ClusterCrawler, about_of, release_of, sample_of, scale_
 from gossamer.api.given import in_python
 from gossamer.api.search import search_of
 from gossamer.api.views import export_of
+from gossamer.config import configure
 from gossamer.config.flags import FLAGS, Options
 from gossamer.model.errors import ConfigError
 
@@ -384,3 +385,13 @@ print(gossamer.Spider)  # wrong name
 Crawler("https://docs.example.org/", max_pages="three")  # wrong
 gossamer.crawl("https://docs.example.org/", max_page=3)  # wrong
 """
+
+
+@pytest.mark.parametrize("beside", [{"max_pages": 3}, {"settings": {"limits.max_pages": 3}}, {"seeds": [HERE]}])
+def test_what_a_configuration_replaces_is_refused_beside_it(tmp_path: Path, beside: dict[str, Any]) -> None:
+    """It was dropped: a limit beside a configuration held for nothing."""
+    config = configure(options={"contact": "me@example.org"}, seeds=["https://docs.example.org/"])
+    with pytest.raises(ConfigError, match=r"config replaces seeds, settings and options: give them to configure"):
+        gossamer.crawl(config=config, output=tmp_path / "crawl", **{"seeds": (), **beside})
+    again = Crawler(config.seeds.urls, config=config, output=tmp_path / "crawl")
+    assert again.config.seeds.urls == config.seeds.urls, "said twice"

@@ -180,7 +180,7 @@ def _run_life(machine: Machine, config: Config) -> bool:
     """Crawl until the end, or until a fault ends the process; say which."""
     directory = machine.disk.root
     fault = machine.fault
-    crawler = _Crawler([SEED], output=directory, config=config, resuming=(directory / "crawl.toml").exists())
+    crawler = _Crawler(output=directory, config=config, resuming=(directory / "crawl.toml").exists())
     crawler.machine = machine
     loop = SimulatedLoop(machine.world)
     loop.set_exception_handler(lambda _loop, _context: None)  # What is left of a killed crawl says nothing.

@@ -418,7 +418,9 @@ class ClusterCrawler(BaseCrawler):
         self._wants_seeds = standing["wants_seeds"]
         if not self._one_at_a_time.locked():
             self._count(len(cast("list[object]", self._status["shards"])))
-        self._timeline.add(_point(now, self._status))
+        number = cast("Mapping[str, Any]", self._status).get
+        pending = number("queued", 0) + number("in_flight", 0)
+        self._timeline.add(Point(now, number("pages", 0), number("attempts", 0), number("wire_bytes", 0), pending))
         for note in standing["notes"]:
             self._tell(note)
         if (warnings := self._status["warnings"]) and not self._warned:
@@ -519,8 +521,3 @@ class ClusterCrawler(BaseCrawler):
             return merge_answers(await self._calls.ask(name, request, every_shard(self.config), some=name == "release"))
 
         return answer
-
-
-def _point(at: float, status: Mapping[str, Any]) -> Point:
-    pending = status.get("queued", 0) + status.get("in_flight", 0)
-    return Point(at, status.get("pages", 0), status.get("attempts", 0), status.get("wire_bytes", 0), pending)

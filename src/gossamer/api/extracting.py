@@ -64,7 +64,13 @@ def extract_of(
         raise ConfigError("the configuration extracts no items; add [extract.NAME], or an extractor to process.modules")
     target = directory if output is None else directory_of(output, "output")
     for name in tables:
-        _require_free(target, name, tables_of(crawl, "parquet", "") if target == directory else ())
+        files = files_of(target, name)
+        known = tables_of(crawl, "parquet", "") if target == directory else []
+        if any(path.name != EXTRACTED for path in files) or (name in known and not files):
+            raise ConfigError(
+                f"{target / name} is a table of the crawl itself; give [extract.{name.removeprefix(ITEMS)}] another "
+                "name, or write elsewhere with -o DIR"
+            )
     counts: dict[str, ModuleCounts] = {}
     pages = 0
     with tempfile.TemporaryDirectory(prefix="gossamer-extract-") as folder:
@@ -83,15 +89,6 @@ def extract_of(
             log.cut()
             make_parquet(log.path, target / name / EXTRACTED)
     return Extracted(pages, {k: log.rows for k, log in logs.items()}, {k: v for k, v in counts.items() if v.failed})
-
-
-def _require_free(target: Path, table: str, known: tuple[str, ...] | list[str]) -> None:
-    files = files_of(target, table)
-    if any(path.name != EXTRACTED for path in files) or (table in known and not files):
-        raise ConfigError(
-            f"{target / table} is a table of the crawl itself; give [extract.{table.removeprefix(ITEMS)}] another "
-            "name, or write elsewhere with -o DIR"
-        )
 
 
 def _pages(

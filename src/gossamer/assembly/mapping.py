@@ -16,9 +16,7 @@ from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
 from gossamer.state.contacts import Contacts
 from gossamer.state.schema import SEEN_FORM, TOTALS
-from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
-from gossamer.world.machine import ThisMachine
 from gossamer.world.process import boot_id
 
 
@@ -74,5 +72,5 @@ def begin_shard(config: Config, directory: Path, number: int) -> None:
         if store.get("meta", TOTALS) is None:
             totals = Totals(incarnation=last_incarnation(directory, number))
             if not totals.incarnation:  # It sent no request. Without a journal each host that arrives waits a minute.
-                Contacts(home.state, boot_id(), WallClock().now(), ThisMachine().wall_offset_s()).close()
+                Contacts(home.state, boot_id(), 0.0).close()
             store.put("meta", {TOTALS: encode(totals), SEEN_FORM: config.seen.backend.encode()})

@@ -22,7 +22,6 @@ from gossamer.cli.stored import uri_of
 from gossamer.config.gather import configure, reopen
 from gossamer.config.seeds import seed
 from gossamer.model.errors import ConfigError
-from gossamer.model.usage import ALLOWED, UNKNOWN
 from gossamer.model.words import count, counted, shell_word, size
 from gossamer.results.export.chunks import TOKENS_MAX
 from gossamer.results.export.export import FORMATS
@@ -202,8 +201,7 @@ def _notes(directory: Path, done: Exported, permitted: str, *, unknown: bool, de
         yield _of_running(directory, done.unread)
     if done.newer:
         yield f"the crawl has {counted(done.newer, 'file')} more since this export began; they are not in it"
-    allowed = done.answers.get(ALLOWED) or (unknown and done.answers.get(UNKNOWN)) or not done.answers
-    if allowed and not (done.rows.get("texts", 1) or any(done.removed.values())):
+    if not (permitted or done.rows.get("texts", 1) or any(done.removed.values())):
         yield "no page has a text: texts come from WARC files, which archive.warc=false leaves out, as check does"
     if dedupe:
         removed = " and ".join(counted(number, f"{how} duplicate") for how, number in done.removed.items())

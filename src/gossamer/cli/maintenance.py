@@ -192,11 +192,7 @@ def cookies(
     They are credentials. `gossamer crawl --cookies FILE` begins with them.
     """
     require_crawl(directory)
-    text = api.cookies_of(directory)
-    if output is None:
-        echo(text, nl=False)
-    else:
-        write_file(output, text, "-o", private=True)
+    write_file(output or Path("-"), api.cookies_of(directory), "-o", private=True)
     return Exit.FINISHED
 
 

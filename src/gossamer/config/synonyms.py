@@ -47,9 +47,7 @@ class Synonyms(NamedTuple):
 def synonyms() -> Synonyms:
     """Return the synonyms. Its first call takes about 2 ms."""
     tables = tomllib.loads((pkgutil.get_data("gossamer.config", "synonyms.toml") or b"").decode())
-    by_word = {
-        name: _by_word(tables[name]) for name in ("keys", "clauses", "commands", "own", "check", "formats", "arguments")
-    }
+    by_word = {name: _by_word(tables[name]) for name in Synonyms._fields[:7]}
     by_word["keys"] = {flag.option: flag.key for flag in FLAGS} | by_word["keys"]
     attributes = {name: _by_word(table) for name, table in tables["attributes"].items()}
     values = {key: _by_word(table) for key, table in tables["values"].items()}

@@ -223,8 +223,8 @@ class Condition:
         except duckdb.Error as error:
             says = first_line(str(error))
             if missing := _MISSING(says):
-                meant = nearest(missing[1], batch.schema.names, "columns that an export adds are in its files alone")
-                says = f"no column {missing[1]}{meant}"
+                added = "columns that an export adds are in its files alone"
+                says = f"no column {missing[1]}{nearest(missing[1], batch.schema.names, added)}"
             elif says.endswith('at or near ")"'):  # The condition stands between brackets.
                 says = "it is not complete, or has a ) too many; write a condition such as status = 404"
             raise ConfigError(f"where {self._sql}: {says}") from error
