@@ -203,7 +203,7 @@ def test_a_notebook_shows_a_progress_bar(site: str, tmp_path: Path) -> None:
     assert [len(cell.outputs) for cell in notebook.cells] == [0, 1, 1, 0], "each bar is redrawn in its place"
     looped, awaited = (cell.outputs[0].data for cell in notebook.cells[1:3])
     assert looped["text/html"].startswith('<progress value="1.000" max="1"')
-    assert re.match(r"[45] pages, .*, page limit reached$", looped["text/plain"])
+    assert re.match(r"[45] pages, .*, limit of 4 pages reached$", looped["text/plain"])
     assert awaited["text/plain"].startswith(f"{PAGES + 1} pages, ")
     assert looped["text/plain"] in looped["text/html"]
 

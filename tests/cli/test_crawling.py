@@ -44,11 +44,11 @@ def test_a_crawl_runs_to_its_end_and_says_where_it_lies(run: Gossamer) -> None:
     assert (run.directory / "here/it/is/crawl.toml").exists()
 
 
-def test_a_limit_is_an_end_like_any_other(run: Gossamer) -> None:
+def test_a_limit_is_an_end_like_any_other_and_is_named(run: Gossamer) -> None:
     status, out, _ = run("crawl", seed("limit"), LOCAL, "--max-pages", "3")
     assert status == 0
-    assert "ended at its limit" in out
-    assert "3 of 3 (100%)" in out
+    assert "The crawl ended at its limit of 3 pages: " in out
+    assert "of 3 (" in out
 
 
 @pytest.mark.promise("Operation", "Text from the web never reaches a terminal unescaped.")

@@ -211,8 +211,8 @@ def test_of_a_stopped_crawl_the_limit_of_all_shards_is_named(tmp_path: Path) -> 
         (directory / "crawl.toml").write_text(effective_toml(config))
         assert asyncio.run(Shards(config, directory, 2, assemble).run()) == "limit"
     status = status_of(directory)
-    assert (status["pages"], status["ended_says"]) == (12, "page limit reached")
-    says = f"page limit reached; `gossamer resume {directory} --max-pages N` continues with a higher limit N"
+    assert (status["pages"], status["ended_says"]) == (12, "limit of 12 pages reached")
+    says = f"limit of 12 pages reached; `gossamer resume {directory} --max-pages N` continues with a higher limit N"
     assert status["waiting_for"] == says
 
 

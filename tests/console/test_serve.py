@@ -75,8 +75,8 @@ def test_of_a_crawl_that_does_not_run_it_reads_and_changes_nothing(run: Commands
     call, server = run.served("serve", "crawl", "--port", "0")
     status = call.status()
     assert (status["state"], status["pages"], status["ended"]) == ("finished", 6, "limit")
-    assert status["ended_says"] == "page limit reached"
-    assert status["waiting_for"].startswith("page limit reached; `gossamer resume ")
+    assert status["ended_says"] == "limit of 6 pages reached"
+    assert status["waiting_for"].startswith("limit of 6 pages reached; `gossamer resume ")
     assert status["waiting_for"].endswith(" --max-pages N` continues with a higher limit N")
     assert (status["eta_s"], status["watch"], status["shards"]) == (None, {}, [])
     text = run("status", "crawl")[1]

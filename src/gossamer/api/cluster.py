@@ -24,7 +24,7 @@ from gossamer.api.low_water import bring_seeds
 from gossamer.api.page import NOT_ENTERED, CrawledPage
 from gossamer.api.restoring import begin_copies, check_vault, gather
 from gossamer.api.shards import check_several, last_status, map_of, require_states, save_status
-from gossamer.api.status import ENDED_SAYS
+from gossamer.api.status import end_text
 from gossamer.api.verbs import accept_fields, require_restart
 from gossamer.assembly.home import homes, lock_directory, refuse_maintained
 from gossamer.assembly.integrity import require_files
@@ -43,6 +43,7 @@ from gossamer.engine.counters import Point, Timeline
 from gossamer.engine.logs import Logs
 from gossamer.engine.loop import End
 from gossamer.model.errors import ConfigError, CrawlFailedError, HeadLostError, NoClusterError
+from gossamer.model.status import read_status
 from gossamer.model.verbs import VERBS, ConflictError, Nothing, ScaleCrawl, Seed, StopCrawl, VerbRequest
 from gossamer.stages.archive.cdxj import write_index_of
 from gossamer.state import slots
@@ -445,8 +446,8 @@ class ClusterCrawler(BaseCrawler):
         state = "finished" if end in {"finished", "limit"} else "stopped"
         for shard in cast("list[dict[str, object]]", self._status["shards"]):
             shard["state"] = state
-        says = ENDED_SAYS.get(end, "limit reached")
-        self._status |= {"state": state, "ended": end, "ended_says": says, "waiting_for": ""}
+        self._status |= {"state": state, "ended": end, "waiting_for": ""}
+        self._status["ended_says"] = end_text(read_status(self._status))
         return end
 
     async def _make_views(self) -> None:

@@ -204,7 +204,7 @@ def _read_status(config: Config, directory: Path) -> dict[str, object]:
         is_over = not found["queued"] and found["discovered"]
         found["state"] = "finished" if is_over or found["ended"] in COMPLETE else "stopped"
         status = read_status(found)  # No shard alone reaches a limit of them all.
-        found["ended_says"] = status.ended_says = _end_text(status)
+        found["ended_says"] = status.ended_says = end_text(status)
         if not status.damage:
             found["waiting_for"] = _why_stopped(config, directory, status)
         return found
@@ -253,12 +253,12 @@ def _tell_damage(status: Status, lost: Sequence[Damage], directory: Path) -> Non
     )
 
 
-def _end_text(status: Status) -> str:
+def end_text(status: Status) -> str:
     """Return how the last run ended, for people; empty while one goes on, and after one that died."""
     if status.ended != "limit":
         return ENDED_SAYS.get(status.ended, "")
     limit = limit_reached(status)
-    return limit.says if limit is not None else "limit reached"
+    return f"{limit.says(status)} reached" if limit is not None else "limit reached"
 
 
 def seeds_state(seeds: SeedCounters, why: Callable[[str], dict[str, object]]) -> SeedsState:
@@ -367,7 +367,7 @@ def _common(counts: QueueCounts, totals: Totals, elapsed_s: float, config: Confi
         mode=config.crawl.mode,
         hosts_deferred=counts.deferred if budget_of(config).is_set else UNSET,
     )
-    status.ended_says = _end_text(status)
+    status.ended_says = end_text(status)
     return status
 
 

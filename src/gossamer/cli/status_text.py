@@ -11,7 +11,7 @@ from msgspec import UNSET
 from gossamer.cli.output import harmless, obeys_escapes
 from gossamer.model.extras import missing
 from gossamer.model.outcomes import MAY_PASS, MEANINGS, SUCCEEDED
-from gossamer.model.status import SeedState, Status, resume_command
+from gossamer.model.status import SeedState, Status, limit_reached, resume_command
 from gossamer.model.words import count, counted, duration, shell_word, size
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -241,9 +241,10 @@ def summary_of(status: Status, directory: str, ended: str, recipe: str = "") -> 
     """Return the last words about a crawl: its result, where its output is, what to do next. A crawl that was stopped
     within a recipe goes on with it, so that its exports are made.
     """
+    limit = limit_reached(status)
     how = {
         "finished": "finished",
-        "limit": "ended at its limit",
+        "limit": f"ended at its {limit.says(status)}" if limit is not None else "ended at its limit",
         "low_water": "ended with few hosts left, the rest saved",
         "patience": f"finished but for {counted(status.queued, 'URL')} of {counted(status.hosts_left, 'host')}",
     }.get(ended, "stopped, everything saved")

@@ -117,7 +117,7 @@ class CrawlSummary(msgspec.Struct, frozen=True, kw_only=True):
     queued: int = 0
     pages_s: float = 0.0
     waiting_for: str = ""
-    ended: Annotated[str, Meta(description="How its last run ended, for people: page limit reached.")] = ""
+    ended: Annotated[str, Meta(description="How its last run ended, for people: limit of 100 pages reached.")] = ""
     problem: Annotated[str, Meta(description="Why it failed, or cannot be read.")] = ""
     schedule: Annotated[str, Meta(description="When it runs again, each time as a new crawl.")] = ""
     due_at: Annotated[float | None, Meta(description="Unix time of the next such run.")] = None

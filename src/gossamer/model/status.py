@@ -1,7 +1,7 @@
 """Status: counts, rates and state of a crawl. Its fields are in the status of one shard, of all, and in the API."""
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
 import msgspec
@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from gossamer.model.decodable import decodable
 from gossamer.model.standing import Awaited, Lasting
-from gossamer.model.words import shell_word
+from gossamer.model.words import counted, duration, shell_word, size
 
 Together = Literal["total", "most"]
 """How the values of several shards become one: added up, by their parts (`model.counters.total`); the largest."""
@@ -173,7 +173,7 @@ class Status(msgspec.Struct, kw_only=True):
     workers: int = 1
     warnings: list[str] = []
     ended: Annotated[str, _meta(says="How it ended, or failed; empty while it has not.")] = ""
-    ended_says: Annotated[str, _meta(says="The same for people: page limit reached.")] = ""
+    ended_says: Annotated[str, _meta(says="The same for people: limit of 100 pages reached.")] = ""
     awaited: Annotated[list[Awaited], _meta("total", "Hosts that the crawl did not wait for.")] = []
     lasting: Annotated[
         list[Lasting], _meta("total", "Hosts that outlast all others; of a running one in details.")
@@ -240,14 +240,18 @@ class Limit(NamedTuple):
     """The field that has the bound."""
     option: str
     """Raises it."""
-    says: str
-    """For people, once it is reached."""
+    words: Callable[[float], str]
+    """Returns the bound for people."""
+
+    def says(self, status: Status) -> str:
+        """Return the limit with its bound, for people."""
+        return f"limit of {self.words(getattr(status, self.bound))}"
 
 
 LIMITS = (
-    Limit("pages", "max_pages", "--max-pages", "page limit reached"),
-    Limit("wire_bytes", "max_bytes", "--max-bytes", "byte limit reached"),
-    Limit("elapsed_s", "max_time_s", "--max-time", "time limit reached"),
+    Limit("pages", "max_pages", "--max-pages", partial(counted, noun="page")),
+    Limit("wire_bytes", "max_bytes", "--max-bytes", size),
+    Limit("elapsed_s", "max_time_s", "--max-time", duration),
 )
 
 

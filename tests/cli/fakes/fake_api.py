@@ -41,6 +41,7 @@ class Crawler:
         self.ended = asyncio.Event()
         self.began = time.monotonic()
         self.starts_again = False
+        self.end: dict[str, object] = {}
 
     @classmethod
     def resume(cls, directory: str, *, config: Config, settle: bool = False) -> Crawler:
@@ -62,7 +63,7 @@ class Crawler:
         return int(file.read_text()) if file.exists() else 0
 
     def status(self, *, detail: bool = False) -> dict[str, object]:
-        return status_dict(self.pages, "running", self.config, time.monotonic() - self.began)
+        return status_dict(self.pages, "running", self.config, time.monotonic() - self.began) | self.end
 
     async def run(self) -> str:
         fd = os.open(self.state, os.O_RDONLY | os.O_DIRECTORY)
@@ -71,7 +72,9 @@ class Crawler:
         server = await asyncio.start_unix_server(self.serve, f"/proc/self/fd/{fd}/control.sock")
         (self.state / "pid").write_text(str(os.getpid()))
         try:
-            return await self.work(*urlsplit(self.seeds[0]).path.strip("/").split("/"))
+            ended = await self.work(*urlsplit(self.seeds[0]).path.strip("/").split("/"))
+            self.end = {"ended": ended} if ended == "limit" else {}
+            return ended
         finally:
             server.close()
             socket.unlink(missing_ok=True)
