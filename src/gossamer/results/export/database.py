@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -28,6 +28,8 @@ _JSON = msgspec.json.Encoder()
 _UNSIGNED = pa.uint64()
 _PROGRESS = "export_progress"
 """Table with the position of each table, while the export is under way."""
+_COMMENTS = "gossamer_columns"
+"""Table of SQLite with the comments of all columns."""
 _DISK_FULL = (duckdb.IOException, duckdb.OutOfMemoryException, duckdb.TransactionException)
 _COMPLETE = -1
 """Position of a table that has all its rows."""
@@ -38,6 +40,8 @@ class View(msgspec.Struct, frozen=True):
 
     says: str
     sql: str
+    columns: dict[str, str] = {}
+    """Comments of its columns, but for those that are columns of a table."""
 
 
 @decodable
@@ -53,6 +57,10 @@ class DatabaseNotes(msgspec.Struct, frozen=True):
         kind = "items" if table.startswith(ITEMS) else table
         known = self.columns["modules"] | self.columns.get(kind, {})
         return self.tables.get(kind, "") if column is None else known.get(column, "")
+
+    def comment_of_view(self, name: str, column: str) -> str:
+        """Return the comment of a view's column: its own, or that of the table's column."""
+        return self.views[name].columns.get(column) or self.comment("pages", column) or self.comment("links", column)
 
 
 def read_notes() -> DatabaseNotes:
@@ -132,8 +140,10 @@ def _finish(database: Database, schemas: Mapping[str, pa.Schema], comments: Data
         for column in database.indexes.get(table, ()):
             database.run(f"CREATE INDEX IF NOT EXISTS {quote(f'{table}_{column}')} ON {_name(table)} ({quote(column)})")
     if {"pages", "links"} <= set(schemas):
+        pages = ", ".join(map(quote, schemas["pages"].names))
         for name, view in comments.views.items():
-            database.add_view(name, view, schemas["pages"].names)
+            for column in database.add_view(name, view.sql.format(pages=pages), view.says):
+                database.add_comment(name, column, comments.comment_of_view(name, column))
 
 
 def _fill(database: Database, table: str, source: RowSource, comments: DatabaseNotes, advance: Advance) -> None:
@@ -194,8 +204,12 @@ class DuckDatabase:
         self._database.unregister("rows")
         self.run(f"COMMENT ON TABLE {name} IS {literal(comments.comment(table))}")
         for column in schema.names:
-            if says := comments.comment(table, column):
-                self.run(f"COMMENT ON COLUMN {name}.{quote(column)} IS {literal(says)}")
+            self.add_comment(table, column, comments.comment(table, column))
+
+    def add_comment(self, table: str, column: str, says: str) -> None:
+        """Add the comment of a column of a table or view; none if it is empty."""
+        if says:
+            self.run(f"COMMENT ON COLUMN {_name(table)}.{quote(column)} IS {literal(says)}")
 
     def append(self, table: str, batches: Sequence[pa.RecordBatch]) -> None:
         """Add rows to a table."""
@@ -205,18 +219,19 @@ class DuckDatabase:
             self.run(f"INSERT INTO {_name(table)} FROM rows")
             self._database.unregister("rows")
 
-    def add_view(self, name: str, view: View, columns: Iterable[str]) -> None:
-        """Make a view; `columns` are those of `pages`."""
-        sql = view.sql.format(pages=", ".join(map(quote, columns)))
-        self._database.execute(f"CREATE OR REPLACE VIEW {quote(name)} AS {sql}")
-        self._database.execute(f"COMMENT ON VIEW {quote(name)} IS {literal(view.says)}")
+    def add_view(self, name: str, sql: str, says: str) -> list[str]:
+        """Make a view with a comment, and return the names of its columns."""
+        self.run(f"CREATE OR REPLACE VIEW {quote(name)} AS {sql}")
+        self.run(f"COMMENT ON VIEW {quote(name)} IS {literal(says)}")
+        return [one[0] for one in self._database.execute(f"FROM {quote(name)} LIMIT 0").description or ()]
 
     def close(self) -> None:
         self._database.close()
 
 
 class SqliteDatabase:
-    """A file of SQLite. Comments stand in the statements that made tables and views, which SQLite keeps.
+    """A file of SQLite. Comments are in the table `gossamer_columns`, those of tables and views beside an empty name of
+    a column, and in the statements that made them, which SQLite keeps.
 
     Times are text as in JSON lines, lists and records JSON, truth values 0 and 1, and `simhash` is signed.
     """
@@ -225,6 +240,8 @@ class SqliteDatabase:
 
     def __init__(self, file: Path) -> None:
         self._database = sqlite3.connect(file, isolation_level=None)
+        names = "table_name TEXT, column_name TEXT, comment TEXT, PRIMARY KEY (table_name, column_name)"
+        self.run(f"CREATE TABLE IF NOT EXISTS {_COMMENTS} ({names}) WITHOUT ROWID")
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         return self._database.execute(sql).fetchall()
@@ -238,6 +255,12 @@ class SqliteDatabase:
             for field, remark in zip(fields, says, strict=True)
         ]
         self.run("\n".join([f"CREATE TABLE {_name(table)} ( -- {comments.comment(table)}", *lines, ")"]))
+        for column, remark in (("", comments.comment(table)), *zip(schema.names, says, strict=True)):
+            self.add_comment(table, column, remark)
+
+    def add_comment(self, table: str, column: str, says: str) -> None:
+        values = (table.replace("/", "_"), column, says)
+        self._database.execute(f"INSERT OR REPLACE INTO {_COMMENTS} VALUES (?, ?, ?)", values)  # noqa: S608
 
     def append(self, table: str, batches: Sequence[pa.RecordBatch]) -> None:
         for batch in batches:
@@ -245,10 +268,11 @@ class SqliteDatabase:
             rows = zip(*map(_sqlite_values, batch.columns), strict=True)
             self._database.executemany(f"INSERT INTO {_name(table)} VALUES ({places})", rows)  # noqa: S608
 
-    def add_view(self, name: str, view: View, columns: Iterable[str]) -> None:
-        sql = view.sql.format(pages=", ".join(map(quote, columns)))
-        self._database.execute(f"DROP VIEW IF EXISTS {quote(name)}")
-        self._database.execute(f"CREATE VIEW {quote(name)} AS -- {view.says}\n{sql}")
+    def add_view(self, name: str, sql: str, says: str) -> list[str]:
+        self.run(f"DROP VIEW IF EXISTS {quote(name)}")
+        self.run(f"CREATE VIEW {quote(name)} AS -- {says}\n{sql}")
+        self.add_comment(name, "", says)
+        return [one[0] for one in self._database.execute(f"SELECT * FROM {quote(name)} LIMIT 0").description]  # noqa: S608
 
     def close(self) -> None:
         self._database.close()
