@@ -264,6 +264,13 @@ def test_the_wrong_loop_names_the_right_one(tmp_path: Path) -> None:
 
     with pytest.raises(TypeError, match=r"a coroutine uses `async with gossamer\.Crawler"):
         asyncio.run(loop())
+    several = ClusterCrawler(HERE, output=tmp_path / "crawl", allow_private=True, workers=2)
+    with pytest.raises(TypeError, match=r"a plain `for` reads gossamer\.crawl"), several:  # type: ignore[attr-defined]
+        pass
+    with pytest.raises(ConfigError, match=r"under trio, read gossamer\.crawl"):
+        several.run().send(None)  # As a loop of another kind does.
+    with pytest.raises(ConfigError, match=r"under trio, read gossamer\.crawl"):
+        several.__aenter__().send(None)
     assert not list(tmp_path.iterdir())
 
 

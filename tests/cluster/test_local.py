@@ -190,7 +190,10 @@ def test_a_program_crawls_with_several_shards_without_ray(tmp_path: Path, monkey
 
     with SimwebProcess(WEB, tmp_path / "web") as web:
         config = config_of(web, tmp_path / "crawl", 2)
-        found = asyncio.run(pages(ClusterCrawler(output=tmp_path / "crawl", config=config)))
+        crawler = ClusterCrawler(output=tmp_path / "crawl", config=config)
+        found = asyncio.run(pages(crawler))
+        with pytest.raises(ConfigError, match=r"this crawl was read before; Tables\(.*, and ClusterCrawler\.resume\("):
+            asyncio.run(pages(crawler))
         logged = web.requests()
     assert "ray" not in sys.modules
     assert repeats(logged, web.web) == {}

@@ -12,6 +12,7 @@ from gossamer.api.given import (
     SuggestsAttributes,
     check_keywords,
     plain_value,
+    refuse_loop,
     require_callable,
     require_config,
     seeds_of,
@@ -58,6 +59,7 @@ class BaseCrawler(SuggestsAttributes, ABC):
         self._task: asyncio.Task[Any] | None = None
         self._was_raised = False
         """Whether the iterator has reported the end."""
+        self._has_run = False
 
     @abstractmethod
     def status(self, *, detail: bool = False) -> dict[str, Any]:
@@ -72,16 +74,10 @@ class BaseCrawler(SuggestsAttributes, ABC):
         return await self._asking.ask(request)
 
     if not TYPE_CHECKING:  # A type checker refuses the wrong form itself.
-
-        def __iter__(self) -> NoReturn:
-            raise TypeError(
-                "a Crawler runs in `async with gossamer.Crawler(...) as crawler`, and `async for page in crawler` "
-                "reads it; a plain `for` reads gossamer.crawl(...)"
-            )
-
-        __await__ = __iter__
-        __enter__ = __iter__
-        __exit__ = __iter__  # Looked up before the other is called.
+        __iter__ = __await__ = __enter__ = __exit__ = refuse_loop(
+            "a Crawler runs in `async with gossamer.Crawler(...) as crawler`, and `async for page in crawler` "
+            "reads it; a plain `for` reads gossamer.crawl(...)"
+        )
 
     def __repr__(self) -> str:
         state = self.status()
@@ -121,6 +117,16 @@ class BaseCrawler(SuggestsAttributes, ABC):
 
     def _configure(self, config: Config) -> None:
         self.config = config
+
+    def _require_loop(self) -> None:
+        """Raise ConfigError: no loop of asyncio runs, as in trio, or this crawler has run before."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            trio = "under trio, read gossamer.crawl(...) in a thread: trio.to_thread.run_sync"
+            raise ConfigError(f"a Crawler runs in asyncio; {trio}") from None
+        if self._has_run:
+            raise ran_before(self.directory, type(self).__name__)
 
 
 def config_for(
@@ -165,9 +171,9 @@ def config_for(
     return config
 
 
-def ran_before(directory: Path) -> ConfigError:
-    """Return the error for a crawl that is run or read for the second time."""
-    there = f"Tables({str(directory)!r}).pages has its pages, and Crawler.resume({str(directory)!r}) continues it"
+def ran_before(directory: Path, name: str = "Crawler") -> ConfigError:
+    """Return the error for a crawl that is run or read for the second time. `name` is that of a class."""
+    there = f"Tables({str(directory)!r}).pages has its pages, and {name}.resume({str(directory)!r}) continues it"
     return ConfigError(f"this crawl was read before; {there}")
 
 

@@ -144,6 +144,7 @@ class ClusterCrawler(BaseCrawler):
         Raises ConfigError: the engine cannot be started, or a shard names a mistake; CrawlFailedError: a shard cannot
         go on.
         """
+        self._require_loop()
         make_directory(self.directory)
         if self._resuming:
             require_states(self.config, self.directory)
@@ -162,6 +163,7 @@ class ClusterCrawler(BaseCrawler):
             if (engine := await self._start(self._begun)) is None:
                 return "stopped"
             self._calls.engine = engine
+            self._has_run = True
             if self._cluster.address:
                 hear_signals_as_before()
             try:
@@ -185,6 +187,7 @@ class ClusterCrawler(BaseCrawler):
     # ---- as a context, and an iterator over pages
 
     async def __aenter__(self) -> Self:
+        self._require_loop()
         if self.config.state.checkpoint_uri:
             raise ConfigError(
                 "state.checkpoint_uri: shards keep their pages on their own machines, so a program cannot iterate over "

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from gossamer.api.base import BaseCrawler, already_there, config_for, ran_before
+from gossamer.api.base import BaseCrawler, already_there, config_for
 from gossamer.api.callbacks import Callbacks, MentionReceiver
 from gossamer.api.given import directory_of, require_callable, sets_of, with_options
 from gossamer.api.life import ShardLife, record_end
@@ -108,7 +108,6 @@ class Crawler(BaseCrawler):
         self._settle = settle
         self._is_new = False
         """Whether the directory has no crawl yet."""
-        self._has_run = False
         self._vault: Vault | None = None
         self._progress = notebook_progress(config, self.status)
 
@@ -190,16 +189,6 @@ class Crawler(BaseCrawler):
             self.callbacks.leave(self._shard.ring.loop.stop)
         else:
             self._shard.ring.loop.stop(now=now)
-
-    def _require_loop(self) -> None:
-        """Raise ConfigError: no loop of asyncio runs, as in trio, or this crawler has run before."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            trio = "under trio, read gossamer.crawl(...) in a thread: trio.to_thread.run_sync"
-            raise ConfigError(f"a Crawler runs in asyncio; {trio}") from None
-        if self._has_run:
-            raise ran_before(self.directory)
 
     # ---- as a context, and an iterator over pages
 

@@ -48,6 +48,17 @@ class SuggestsAttributes:
             raise missing_attribute(self, name, self._others)
 
 
+def refuse_loop(says: str) -> Callable[..., NoReturn]:
+    """Return a method that refuses the wrong form of loop or context, and `says` the right one. A context needs both
+    methods: the second is looked up before the first is called.
+    """
+
+    def refuse(*_: object) -> NoReturn:
+        raise TypeError(says)
+
+    return refuse
+
+
 def directory_of(given: object, name: str = "directory") -> Path:
     """Return the path of a directory that is given as a text or a path. Raises ConfigError: it is something else."""
     path = os.fspath(given) if isinstance(given, str | os.PathLike) else None

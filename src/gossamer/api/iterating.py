@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 from gossamer.api.base import ran_before
 from gossamer.api.crawler import Crawler
-from gossamer.api.given import SuggestsAttributes, directory_of, in_python, with_options
+from gossamer.api.given import SuggestsAttributes, directory_of, in_python, refuse_loop, with_options
 from gossamer.api.page import CrawledPage
 from gossamer.config import Config
 from gossamer.config.flags import Options
@@ -135,18 +135,10 @@ class Crawl(Tables):
         return self.crawler.status()
 
     if not TYPE_CHECKING:  # A type checker refuses the wrong form itself.
-
-        def __aiter__(self) -> NoReturn:
-            raise TypeError(
-                "gossamer.crawl is read by `for page in gossamer.crawl(...)`; a coroutine uses `async with "
-                "gossamer.Crawler(...) as crawler`, and `async for page in crawler` in it"
-            )
-
-        __await__ = __aiter__
-        __aenter__ = __aiter__
-        __aexit__ = __aiter__  # Looked up before the other is called.
-        __enter__ = __aiter__
-        __exit__ = __aiter__
+        __aiter__ = __await__ = __aenter__ = __aexit__ = __enter__ = __exit__ = refuse_loop(
+            "gossamer.crawl is read by `for page in gossamer.crawl(...)`; a coroutine uses `async with "
+            "gossamer.Crawler(...) as crawler`, and `async for page in crawler` in it"
+        )
 
     def __iter__(self) -> Iterator[CrawledPage]:
         """Crawl, and yield each page after its commit. A second Ctrl-C does not wait for requests under way. Raises
