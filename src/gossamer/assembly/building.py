@@ -185,6 +185,7 @@ def ring_of(
     resolver = resolver_of(config, clock, archives)
     robots = SiteRobots(epochs, config.robots, namer.name, setup.dice, storage.hosts, without=without_robots(config))
     robots.allow_for(frontier.counts.absences)
+    robots.give_up_early(scope.chain.is_elsewhere)
     exclusions = Exclusions(scope.exclusions, forgotten)
     content_seen = content_seen_of(config, epochs)
     spills = Spills(setup.home.state / "spill", config.archive.digests)

@@ -32,7 +32,9 @@ RECIPES: Mapping[str, tuple[str, ...]] = {
         "discovery.sitemaps='always'",
         "discovery.feeds='always'",
         "seen.near_scope='site'",
-        "robots.robots_wait_max_s=60.0",  # Links to dead hosts are common, and each is a fault to report today.
+        # Links to dead hosts are common, and each is a fault to report today.
+        "robots.robots_wait_max_s=60.0",
+        "frontier.unanswered_s_max=10.0",
     ),
 }
 """Keys that each recipe sets; `--set` overrides them."""

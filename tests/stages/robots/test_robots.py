@@ -6,7 +6,7 @@ import pytest
 from gossamer.model.links import Prerequisite
 from gossamer.model.visits import Failure, Reply
 from gossamer.stages.robots.options import RobotsOptions
-from gossamer.stages.robots.robots import SiteRobots
+from gossamer.stages.robots.robots import ELSEWHERE_S_MAX, SiteRobots
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.url.canonical import Canonicalizer
@@ -138,3 +138,23 @@ def test_ftp_is_ruled_by_its_own_robots_txt_and_schemes_without_one_by_none(epoc
     assert site.answer(prerequisite, done, done.body, NOW) is None
     assert site.verdict(page, NOW).kind == "denied"
     assert site.verdict(url("ftp://example.org/y"), NOW).kind == "allowed"
+
+
+def test_an_origin_where_only_outlinks_lead_is_given_up_soon(epochs: Epochs) -> None:
+    """A check has links to hundreds of dead hosts, and each keeps it waiting."""
+    own = url("https://example.org/x")
+    other = url("https://dead.example/x")
+    site = robots(epochs, robots_wait_max_s=60.0)
+    site.give_up_early(lambda origin: origin.host == "dead.example")
+    for page in (own, other):
+        failure = Failure("timeout", "no answer")
+        assert site.answer(site.prerequisite(page), failure, b"", NOW) is None
+    assert site.verdict(other, NOW).until == NOW + ELSEWHERE_S_MAX
+    assert site.verdict(other, NOW + ELSEWHERE_S_MAX - 0.1).kind == "wait"
+    assert site.verdict(other, NOW + ELSEWHERE_S_MAX).kind == "given_up"
+    assert site.verdict(own, NOW + ELSEWHERE_S_MAX).kind == "wait"
+    refused = Failure("connect_error", "refused")
+    again = url("https://again.example/x")
+    site.give_up_early(lambda _: True)
+    assert site.answer(site.prerequisite(again), refused, b"", NOW) is None
+    assert site.verdict(again, NOW + 5.0).kind == "unknown", "it is tried again before"

@@ -4,6 +4,7 @@ Only decides: the ring fetches, the frontier waits, the store keeps the records.
 """
 
 from collections.abc import Callable
+from math import inf
 from typing import Literal
 
 import msgspec
@@ -81,8 +82,10 @@ class RobotsGate:
         into.robots_hits = self._rules.hits
         into.robots_misses = self._rules.misses
 
-    def verdict(self, record: RobotsRecord | None, url: Url, now: float) -> RobotsVerdict:
-        """Return the verdict on `url`, given its origin's record. About 1 µs if the rules are in memory."""
+    def verdict(self, record: RobotsRecord | None, url: Url, now: float, wait_s_max: float = inf) -> RobotsVerdict:
+        """Return what to do with `url`, given its origin's record, which is given up after `wait_s_max` at the latest.
+        About 1 µs if the rules are in memory.
+        """
         options = self._options
         if not options.obey:
             return ALLOWED
@@ -97,7 +100,7 @@ class RobotsGate:
                 return self._judge(record, url)
         if now >= record.retry_at:
             return _UNKNOWN
-        given_up_at = self._deadline(record.first_failed_at, now)
+        given_up_at = self._deadline(record.first_failed_at, now, wait_s_max)
         attempts = f"{record.failures} attempt{'s' * (record.failures != 1)}"
         tries = f"could not fetch {robots_url(url)} ({attempts})"
         error = record.error and f": {record.error}"
@@ -238,8 +241,9 @@ class RobotsGate:
             failed_at=now,
         )
 
-    def _deadline(self, first_failed_at: float, now: float) -> float:
-        return first_failed_at + self._options.robots_wait_max_s + absent_s(self.absences, first_failed_at, now)
+    def _deadline(self, first_failed_at: float, now: float, wait_s_max: float = inf) -> float:
+        wait_s = min(self._options.robots_wait_max_s, wait_s_max)
+        return first_failed_at + wait_s + absent_s(self.absences, first_failed_at, now)
 
     def _ttl_s(self, reply: Reply) -> float:
         """Return how long an answer is valid: its max-age within our bounds (section 2.4)."""

@@ -1,5 +1,7 @@
 """Robots: every origin's robots.txt, kept in the shard's store and requested by prerequisite fetches."""
 
+from collections.abc import Callable
+
 from gossamer.model.links import Prerequisite
 from gossamer.model.usage import Statement
 from gossamer.model.visits import Failure, Reply
@@ -15,6 +17,10 @@ from gossamer.world.dice import Dice
 RECORD_BYTES = 300
 """Approximate memory of a record without text."""
 
+ELSEWHERE_S_MAX = 10.0
+"""Longest wait for the robots.txt of an origin of which the crawl requests no content: two or three attempts where
+connections are refused, and one that ended with a time limit.
+"""
 WITHOUT = ("gopher://", "file://")
 """Prefixes of addresses without robots.txt: RFC 9309, section 2.3, names only HTTP and FTP."""
 
@@ -40,6 +46,7 @@ class SiteRobots:
         """
         self._kept = kept
         self._without = without
+        self._is_elsewhere: Callable[[Url], bool] = lambda _: False
         self._epochs = epochs
         self._options = options
         self._name = name
@@ -52,7 +59,11 @@ class SiteRobots:
         """Return the verdict of the current rules; `unknown` if they must be fetched first. 2 µs from memory."""
         if url.text.startswith(self._without):
             return ALLOWED
-        return self._gate.verdict(self._record_of(url.partition, url.origin), url, now)
+        record = self._record_of(url.partition, url.origin)
+        said = self._gate.verdict(record, url, now)
+        if said.kind == "wait" and self._is_elsewhere(url):
+            said = self._gate.verdict(record, url, now, ELSEWHERE_S_MAX)
+        return said
 
     def turn_at(self, url: Url, now: float) -> float:
         """Return when the rules of a URL's origin may be parsed, as `RobotsGate.turn_at`."""
@@ -64,6 +75,10 @@ class SiteRobots:
     def allow_for(self, absences: Absences) -> None:
         """Do not count periods in which no process ran towards giving up a file."""
         self._gate.absences = absences
+
+    def give_up_early(self, is_elsewhere: Callable[[Url], bool]) -> None:
+        """Have files of origins outside the scope, where only outlinks lead, waited for `ELSEWHERE_S_MAX` at most."""
+        self._is_elsewhere = is_elsewhere
 
     def forget(self) -> None:
         """Clear the cache, because partitions have arrived from another shard."""
