@@ -177,6 +177,24 @@ def test_root_that_looks_leaves_no_file_that_the_owner_may_not_read(run: Real) -
     assert {path.stat().st_uid for path in (run.directory / "crawl").rglob("*")} == {owner}
 
 
+@pytest.mark.parametrize("words", [["resume"], ["search", "--build"], ["forget", "http://127.0.0.1/"]])
+def test_root_that_writes_is_refused_in_a_crawl_of_another_user(run: Real, words: list[str]) -> None:
+    """What it would make with a umask of 077, its owner could not read."""
+    owner = 12_345
+    for path in (run.directory / "crawl", *(run.directory / "crawl").rglob("*")):
+        os.chown(path, owner, owner)
+    status, out, err = run(words[0], "crawl", *words[1:])
+    why = f"crawl belongs to user {owner}, and files of root would shut out its owner; run this as that user"
+    assert (status, out, err) == (2, "", f"gossamer: {why}\n")
+    assert {path.stat().st_uid for path in (run.directory / "crawl").rglob("*")} == {owner}
+
+
+def test_root_goes_on_with_its_own_crawl_in_the_directory_of_another_user(run: Real) -> None:
+    """So it is with a directory that a container has of the machine."""
+    os.chown(run.directory / "crawl", 12_345, 12_345)
+    assert run("resume", "crawl", "--quiet")[0] == 0
+
+
 def test_output_that_finds_no_room_says_what_to_do() -> None:
     line = "cannot write the output: No space left on device; make room there, or write it elsewhere"
     assert refusal_of(OSError(errno.ENOSPC, "No space left on device")) == line

@@ -11,13 +11,14 @@ from typing import NoReturn
 import msgspec
 
 from gossamer.config import Config
+from gossamer.config.live import FILE
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
 from gossamer.model.words import says_in_use, shell_word
 from gossamer.state.journals import Journals
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
-from gossamer.world.files import make_directory, require_writable, write_refusal
+from gossamer.world.files import make_directory, require_writable, why_shut_out, write_refusal
 from gossamer.world.process import MAINTENANCE, NOT_OURS, DirectoryLock
 
 OWNED = ("warc", "state/tables", "state/search")
@@ -134,8 +135,11 @@ def lock_directory(
 ) -> DirectoryLock:
     """Lock a crawl's directory, or one shard's `state`, for this process. Blocks for at most `wait_s`.
 
-    With `reading`, a read-only directory is accepted. Raises ConfigError: it is in use, or cannot be written.
+    With `reading`, a read-only directory is accepted. Raises ConfigError: it is in use, or cannot be written, or is of
+    another user whom files of root would shut out.
     """
+    if not reading and (why := why_shut_out(directory / FILE)):
+        raise ConfigError(why)
     try:
         if state is not None and not reading:
             make_directory(state)
