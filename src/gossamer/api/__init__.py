@@ -13,6 +13,8 @@ Never    builds the components of a shard: assembly does
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from gossamer import missing_name
+
 if TYPE_CHECKING:
     from gossamer.api.base import log_crash as log_crash
     from gossamer.api.cluster import ClusterCrawler as ClusterCrawler
@@ -46,8 +48,10 @@ _HOMES = {
 __all__ = list(_HOMES)
 
 
-def __getattr__(name: str) -> object:
-    # Lazily: a crawl of one shard does not need the cluster, and queries of a stopped crawl need none of the fetching.
-    if name in _HOMES:
-        return getattr(import_module(f"gossamer.api.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # A type checker would take any name.
+
+    def __getattr__(name: str) -> object:
+        # Lazily: a crawl of one shard does not need the cluster, and queries of a stopped crawl fetch nothing.
+        if name in _HOMES:
+            return getattr(import_module(f"gossamer.api.{_HOMES[name]}"), name)
+        raise missing_name(name, __name__)

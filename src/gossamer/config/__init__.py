@@ -12,6 +12,8 @@ Never    guesses: an unknown key is an error that names the nearest known one
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from gossamer import missing_name
+
 if TYPE_CHECKING:
     from gossamer.config.gather import configure as configure
     from gossamer.config.gather import reopen as reopen
@@ -22,8 +24,10 @@ __all__ = ["Config", "configure", "effective_toml", "reopen"]
 _HOMES = {"Config": "sections", "configure": "gather", "effective_toml": "toml", "reopen": "gather"}
 
 
-def __getattr__(name: str) -> object:
-    # Lazily: the table of options is needed to print help, the sections are not.
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # A type checker would take any name.
+
+    def __getattr__(name: str) -> object:
+        # Lazily: the table of options is needed to print help, the sections are not.
+        if name in _HOMES:
+            return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        raise missing_name(name, __name__)
