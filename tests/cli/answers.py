@@ -206,7 +206,7 @@ ANSWERS = [
     ),
     (
         ["report", "crawled", "-o", "x.html"],
-        "no option -o for gossamer report; use --html; gossamer report --help lists them",
+        "no option -o for gossamer report; use --html FILE; gossamer report --help lists them",
     ),
     (["crawl", "localhost:8080"], "the seed 'localhost:8080' has no scheme; did you mean http://localhost:8080/ ?"),
     (
@@ -726,8 +726,8 @@ ANSWERS = [
     (
         ["report", "crawled", "--csv", "x"],
         (
-            "no option --csv for gossamer report; gossamer export DIR --to FORMAT -o PATH writes "
-            "other formats after the crawl; gossamer report --help lists them"
+            "no option --csv for gossamer report; gossamer export DIR --to csv -o PATH writes the tables, and --json "
+            "prints the figures; gossamer report --help lists them"
         ),
     ),
     (["status", "crawled", "-q"], "no option -q for gossamer status; gossamer status --help lists them"),

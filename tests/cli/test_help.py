@@ -216,6 +216,26 @@ GUESSES = {
     ("export", "a", "--chunk-size=3"): "use --chunk-tokens", ("export", "a", "--filter=b"): "use --where",
     ("check", "a", "--format=json"): "--json-file", ("check", "a", "--check-extern"): "in any case",
     ("check", "a", "--accept=403"): "--baseline FILE", ("check", "a", "--include-fragments"): "in any case",
+    ("search", "a", "b", "-n", "3"): "use --limit N", ("search", "a", "-i", "b"): "ignore case",
+    ("search", "a", "b", "--count"): "--json", ("search", "a", "b", "-news"): "before words to leave out write --",
+    ("export", "a", "--unique"): "the view latest", ("export", "a", "--overwrite"): "delete it, or name another",
+    ("export", "a", "--sql=b"): "use --where with a condition", ("export", "a", "-f", "csv"): "use --to FORMAT",
+    ("export", "a", "--limit=3"): "any SQL", ("resume", "a", "--recrawl"): "fetches no page again",
+    ("resume", "a", "--force"): "fetches no page again", ("resume", "a", "--retry-failed"): "build DIR --retry 1",
+    ("resume", "a", "--seeds=b"): "gossamer seed DIR URL", ("status", "a", "-f"): "--watch",
+    ("status", "--all"): "--folder", ("du", "a"): "--json",
+    ("stop", "a", "--force"): "--now", ("stop", "a", "-9"): "--now", ("pause", "--all"): "name each directory",
+    ("report", "a", "-o", "b.html"): "use --html FILE", ("report", "a", "--csv=b"): "--to csv",
+    ("fetch", "a.test", "-O", "b"): "gossamer fetch URL > FILE", ("watch", "a.test", "-n", "60"): "use --every S",
+    ("rank", "a", "--top=3"): "use --limit N", ("sample", "a", "--limit=3"): "use --size N",
+    ("verify", "a", "--fix"): "it changes nothing", ("forget", "a", "b", "--yes"): "it asks nothing",
+    ("serve", "a", "--password=b"): "token", ("changes", "a", "--against=b"): "--folder FOLDER compares",
+    ("cookies", "a", "--json"): "Netscape", ("metrics", "a", "--port=1"): "at /metrics",
+    ("config", "list"): "gossamer config show DIR", ("config", "set", "a"): "gossamer set DIR KEY=VALUE",
+    ("config", "get", "a"): "gossamer config show DIR", ("launch", "a.test"): "gossamer crawl SEED",
+    (".tables", "a"): "--to duckdb", ("urls", "a"): "--table pages", ("recrawl", "a"): "gossamer watch URL",
+    ("retry", "a"): "--retry 1", ("merge", "a", "b"): "gossamer import", ("upgrade",): "pip install",
+    ("clean", "a"): "while nothing runs", ("cat", "a", "b"): "gossamer fetch URL",
     ("export", "a", "--type=csv"): "use --to", ("report", "a", "--host=b"): "report --help lists them",
 }  # fmt: skip
 """Commands and options that people guess, and what must be in the answer."""
@@ -229,12 +249,40 @@ def test_a_guess_is_answered_with_what_we_call_it(typed: tuple[str, ...], capsys
     assert GUESSES[typed] in said
 
 
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (("search", "some words", "crawl"), "search crawl 'some words'"),
+        (("search", "one", "two", "crawl", "--json"), "search crawl one two"),
+        (("exclude", "a.test", "crawl"), "exclude crawl a.test"),
+        (("robots", "a.test", "crawl"), "robots crawl a.test"),
+        (("set", "limits.max_pages=3", "crawl"), "set crawl limits.max_pages=3"),
+    ],
+)
+def test_a_directory_that_comes_last_is_put_first(
+    typed: tuple[str, ...],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "crawl").mkdir()
+    (tmp_path / "crawl/crawl.toml").touch()
+    monkeypatch.chdir(tmp_path)
+    assert status_of_command(list(typed)) == Exit.REFUSED
+    assert capsys.readouterr().err == f"gossamer: the directory comes first; write gossamer {said}\n"
+
+
 def test_what_is_suggested_exists() -> None:
     others = synonyms()
     known = {name for names in main.COMMANDS.values() for name in names}
     assert not known & set(others.commands)
     for clause in set(others.commands.values()) - known:
         assert set(re.findall(r"gossamer (\w+)", clause)) <= known
+    for command, clauses in others.of.items():
+        assert command in known
+        for clause in clauses.values():
+            assert set(re.findall(r"gossamer (\w+)", clause)) <= known
     assert set(others.keys.values()) | others.examples.keys() <= {*keys(), *sections()}
     assert not set(others.keys) & set(others.clauses)
     typed = {flag.option for flag in FLAGS} | {flag.short for flag in FLAGS}

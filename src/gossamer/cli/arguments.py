@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from gossamer.model.errors import ConfigError
+from gossamer.model.words import shell_word
 
 
 def assignments() -> list[str]:
@@ -110,14 +111,27 @@ class Command(TyperCommand):
                     formatter.write_dl(records)
 
 
+DIRECTORY_FIRST = frozenset(("exclude", "host", "release", "robots", "search", "set"))
+"""Commands with a directory and words that may be anything."""
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe63\uff0d"
 _DASHED = re.compile(f"([{_DASHES}-]*[{_DASHES}][{_DASHES}-]*)([A-Za-z][\\w-]*)").match
 """Matches an option that begins with a dash of a word processor."""
 _AT_HOME = re.compile(r"(?:-o|[\w.-]+=)?~/").match
 
 
-def check_words(words: Iterable[str]) -> None:
-    """Raise ConfigError for what word processors, scripts of Windows and quoted paths make of a command line."""
+def check_words(words: Sequence[str]) -> None:
+    """Raise ConfigError for what word processors, scripts of Windows and quoted paths make of a command line, and for
+    a crawl's directory that comes last.
+    """
+    plain = [word for word in words if not word.startswith("-")]
+    if (
+        plain[2:]
+        and plain[0] in DIRECTORY_FIRST
+        and not Path(plain[1]).exists()
+        and Path(plain[-1], "crawl.toml").exists()
+    ):
+        ordered = " ".join(map(shell_word, (plain[-1], *plain[1:-1])))
+        raise ConfigError(f"the directory comes first; write gossamer {plain[0]} {ordered}")
     for word in words:
         if word == "--":
             return
@@ -212,8 +226,8 @@ def _no_option(option: str, command: str, context: Any, typed: Sequence[str]) ->
     joined = [one for one in typed if one[:1] == "-" != one[1:2] and option[1:] in one]
     option = next((one for one in joined if near(one, known)), option)
     at_resume = _at_resume(option) if command.endswith(" resume") else ""
-    found = at_resume or _other_option(option, known) or _of_crawl(option, command, typed)
-    if command.endswith(" search") and option[1] != "-" and not (found and option in typed):
+    found = at_resume or _other_option(option, known, command) or _of_crawl(option, command, typed)
+    if command.endswith(" search") and option[1] != "-" and option not in typed:
         found = "; before words to leave out write --: gossamer search DIR -- WORD -WITHOUT"
     elif command.endswith(" changes") and option in ("-o", "--output", "--csv", "--jsonl"):
         found = "; --json prints lines for programs, and > FILE keeps them"
@@ -224,7 +238,7 @@ def _no_command(name: str, command: str, known: Sequence[str]) -> str:
     if ADDRESS.match(name):
         scheme = "" if "://" in name else "https://"
         return f"{name} is no command; gossamer crawl {scheme}{name} crawls it, gossamer --help lists the commands"
-    found = _command_for(name, known) or near(name, known)
+    found = _command_for(name, known, command) or near(name, known)
     return f"no command {name!r}{found}{_lists(found, command)}"
 
 
@@ -236,32 +250,33 @@ def near(name: str, known: Iterable[str]) -> str:
     return nearest(name.lstrip("-"), written, write=written.__getitem__)
 
 
-def _other_option(option: str, known: Collection[str]) -> str:
-    """Return a clause that names the option to type instead: what another program means, or a similar name."""
+def _other_option(option: str, known: Collection[str], command: str) -> str:
+    """Return what to type instead: what another program means by the option, or else a similar name."""
     misprint = near(option, known)
-    meant = meaning(option, known)
+    meant = meaning(option, known, command)
     named = misprint.removeprefix("; did you mean ").rstrip("?")
     return misprint if not meant or (misprint and meant.startswith(f"; use {named}")) else meant
 
 
-def _command_for(name: str, known: Collection[str]) -> str:
-    """Return a clause that names the command to type instead of one of another program; empty if none."""
+def _command_for(name: str, known: Collection[str], command: str) -> str:
+    """Return what to type instead of a command of another program, or nothing."""
     from gossamer.config.synonyms import synonyms
 
-    found = synonyms().commands.get(name.lower(), "") if "crawl" in known else ""
+    words = synonyms().commands if "crawl" in known else synonyms().of.get(command.rpartition(" ")[2], {})
+    found = words.get(name.lower(), "")
     if found in known:
         return f"; did you mean {found}?"
     return f"; {found}" if found else ""
 
 
-def meaning(option: str, known: Collection[str]) -> str:
-    """Return a clause that names the option to type instead of one of another program; empty if there is none."""
+def meaning(option: str, known: Collection[str], command: str) -> str:
+    """Return what to type instead of an option of another program, or nothing if the command does not take it."""
     from gossamer.config.synonyms import equivalent_of, synonyms
 
     others = synonyms()
     word = option.lstrip("-").partition("=")[0]
-    if "--junit" in known and word in others.check:
-        return f"; {others.check[word]}"
+    if clause := others.of.get(command.rpartition(" ")[2], {}).get(word):
+        return f"; {clause}"
     own = f"--{others.own.get(word, '')}"
     if own in known:
         return f"; use {own}"

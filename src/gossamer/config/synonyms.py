@@ -27,8 +27,8 @@ class Synonyms(NamedTuple):
     """Commands: one of ours, or a clause."""
     own: Mapping[str, str]
     """Options: one of a command of ours that sets no key."""
-    check: Mapping[str, str]
-    """Options of programs that check links: a clause."""
+    of: Mapping[str, Mapping[str, str]]
+    """What programs of its kind take, by one of our commands: a clause."""
     formats: Mapping[str, str]
     """Formats of an export: a clause."""
     arguments: Mapping[str, str]
@@ -47,12 +47,13 @@ class Synonyms(NamedTuple):
 def synonyms() -> Synonyms:
     """Return the synonyms. Its first call takes about 2 ms."""
     tables = tomllib.loads((pkgutil.get_data("gossamer.config", "synonyms.toml") or b"").decode())
-    by_word = {name: _by_word(tables[name]) for name in Synonyms._fields[:7]}
+    by_word = {name: _by_word(tables[name]) for name in ("keys", "clauses", "commands", "own", "formats", "arguments")}
     by_word["keys"] = {flag.option: flag.key for flag in FLAGS} | by_word["keys"]
     attributes = {name: _by_word(table) for name, table in tables["attributes"].items()}
+    of = {name: _by_word(table) for name, table in tables["of"].items()}
     values = {key: _by_word(table) for key, table in tables["values"].items()}
     read = {name: tables[name] for name in ("operations", "examples")}
-    return Synonyms(**by_word, **read, attributes=attributes, values=values)
+    return Synonyms(**by_word, **read, of=of, attributes=attributes, values=values)
 
 
 def _by_word(table: Mapping[str, str]) -> dict[str, str]:
