@@ -183,9 +183,11 @@ def ring_of(
     urls = UrlMemory(namer, url_seen_of(config, epochs, storage.journals), PageHistory(epochs))
     setup.undo.callback(close, urls.url_seen)
     resolver = resolver_of(config, clock, archives)
-    robots = SiteRobots(epochs, config.robots, namer.name, setup.dice, storage.hosts, without=without_robots(config))
+    robots = SiteRobots(
+        epochs, config.robots, namer.name, setup.dice, storage.hosts,
+        without=without_robots(config), is_elsewhere=scope.chain.is_elsewhere,
+    )  # fmt: skip
     robots.allow_for(frontier.counts.absences)
-    robots.give_up_early(scope.chain.is_elsewhere)
     exclusions = Exclusions(scope.exclusions, forgotten)
     content_seen = content_seen_of(config, epochs)
     spills = Spills(setup.home.state / "spill", config.archive.digests)

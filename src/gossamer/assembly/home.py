@@ -3,7 +3,9 @@ whole directory of the crawl. Several shards share the output folders (`warc/`, 
 in the file names, and each has its own state.
 """
 
+import os
 import shutil
+import tempfile
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import NoReturn
@@ -18,7 +20,7 @@ from gossamer.model.words import says_in_use, shell_word
 from gossamer.state.journals import Journals
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
-from gossamer.world.files import make_directory, require_writable, why_shut_out, write_refusal
+from gossamer.world.files import make_directory, require_writable, write_refusal
 from gossamer.world.process import MAINTENANCE, NOT_OURS, DirectoryLock
 
 OWNED = ("warc", "state/tables", "state/search")
@@ -138,9 +140,9 @@ def lock_directory(
     With `reading`, a read-only directory is accepted. Raises ConfigError: it is in use, or cannot be written, or is of
     another user whom files of root would shut out.
     """
-    if not reading and (why := why_shut_out(directory / FILE)):
-        raise ConfigError(why)
     try:
+        if not reading and os.geteuid() == 0 and (directory / FILE).exists():
+            _refuse_root(directory)
         if state is not None and not reading:
             make_directory(state)
         lock = DirectoryLock(directory / LOCK if state is None else state / "lock", reading=reading)
@@ -154,6 +156,18 @@ def lock_directory(
         lock.release()
         raise ConfigError(says_in_use(directory))
     return lock
+
+
+def _refuse_root(directory: Path) -> None:
+    """Raise ConfigError where the crawl of another user would get files of root, which that user may not read. On a
+    share all files may get one owner.
+    """
+    owner = (directory / FILE).stat().st_uid
+    with tempfile.TemporaryFile(dir=directory) as file:
+        ours = os.fstat(file.fileno()).st_uid
+    if ours == 0 != owner:
+        whose = f"{directory} belongs to user {owner}"
+        raise ConfigError(f"{whose}, and files of root would shut out its owner; run this as that user")
 
 
 def refuse_maintained(directory: Path) -> None:

@@ -7,10 +7,11 @@ from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Argument, Option, Typer
+from typer import Argument, Context, Option, Typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
+from gossamer.cli.directory import require_crawl
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
 
@@ -22,7 +23,16 @@ def assignments() -> list[str]:
     return [f"{key}=" for key in keys()]
 
 
-Directory = Annotated[Path, Argument(metavar="DIR", help="The crawl's directory.")]
+def existing_crawl(context: Context, directory: Path) -> Path:
+    """Return a directory that holds a crawl. Raises ConfigError: this one does not."""
+    if not context.resilient_parsing:  # A shell asks for words to complete.
+        require_crawl(directory)
+    return directory
+
+
+Place = Annotated[Path, Argument(metavar="DIR", help="The crawl's directory.")]
+"""A directory, or the URI of a store."""
+Directory = Annotated[Path, Argument(metavar="DIR", help="The crawl's directory.", callback=existing_crawl)]
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, Option("--quiet", help="Show errors only.")]
 _SET = Option("--set", metavar="KEY=VALUE", help="Set any configuration key (repeatable).", autocompletion=assignments)
@@ -277,9 +287,6 @@ def meaning(option: str, known: Collection[str], command: str) -> str:
     word = option.lstrip("-").partition("=")[0]
     if clause := others.of.get(command.rpartition(" ")[2], {}).get(word):
         return f"; {clause}"
-    own = f"--{others.own.get(word, '')}"
-    if own in known:
-        return f"; use {own}"
     if "--set" not in known:  # What names another command holds for all.
         clause = others.clauses.get(word, "")
         return f"; {clause}" if clause.startswith("gossamer ") else ""

@@ -9,14 +9,13 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from gossamer.cli.directory import holds_crawl, make_writable, refuse_foreign, require_crawl, unmake
+from gossamer.cli.directory import holds_crawl, make_writable, refuse_foreign, unmake
 from gossamer.cli.job import CrawlJob, CrawlRequest
 from gossamer.cli.output import complain, harmless
 from gossamer.config import Config, configure, effective_toml
 from gossamer.config.flags import FLAGS
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
-from gossamer.config.live import FILE
 from gossamer.config.sections import keys
 from gossamer.config.seeds import check_seeds, is_private
 from gossamer.config.synonyms import equivalent_of
@@ -25,7 +24,7 @@ from gossamer.model.words import shell_word
 from gossamer.url.join import absolute
 from gossamer.url.name import host_of
 from gossamer.url.url import drop_user_info
-from gossamer.world.files import there_before, why_shut_out
+from gossamer.world.files import there_before
 from gossamer.world.inputs import open_input
 
 SPOOLED = "seeds.txt"
@@ -52,8 +51,6 @@ def check_request(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config
     """
     if request.command == "resume":
         directory = request.directory
-        require_crawl(directory)
-        _refuse_root(directory)
         before = reopen(directory / "crawl.toml")
         config = reopen(directory / "crawl.toml", options=request.options, sets=request.sets)
         if key := _loosened(before, config):
@@ -66,7 +63,6 @@ def check_request(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config
     config = configure(request.file, options=request.options, sets=request.sets, seeds=request.seeds)
     directory = Path(config.output.directory)
     if holds_crawl(directory) and request.or_resume:
-        _refuse_root(directory)
         return _to_go_on(directory, config, request)
     if holds_crawl(directory):
         word = shell_word(directory)
@@ -90,11 +86,6 @@ def check_request(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config
     _advise_options(config)
     advise_login(request.seeds)
     return _to_begin(directory, config, spool)
-
-
-def _refuse_root(directory: Path) -> None:
-    if why := why_shut_out(directory / FILE):
-        raise ConfigError(why)
 
 
 def _loosened(config: Config, changed: Config) -> str:

@@ -7,7 +7,6 @@ from typing import Annotated
 from typer import Argument, Typer, echo
 
 from gossamer.cli.arguments import Directory, PresetName
-from gossamer.cli.directory import require_crawl
 from gossamer.cli.output import Exit, complain, harmless
 from gossamer.config.footprint import ORIGIN
 from gossamer.config.gather import configure, mistakes, reopen
@@ -67,7 +66,6 @@ def check(file: Annotated[Path, Argument(metavar="FILE", help="The TOML file to 
 @config_commands.command("show")
 def show(directory: Directory) -> int:
     """Print the configuration of a crawl and the source of each value."""
-    require_crawl(directory)
     config = reopen(directory / "crawl.toml")
     values = {key: redact(key, config.value(key)) for key in config.all_keys()}
     shown = {key: "not set" if value is None else harmless(to_toml(value)) for key, value in values.items()}

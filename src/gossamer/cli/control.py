@@ -17,7 +17,6 @@ from typer import Argument, Option, Typer, echo
 from gossamer import api
 from gossamer.api.asking import NotRunningError, ask_crawl
 from gossamer.cli.arguments import Directory
-from gossamer.cli.directory import require_crawl
 from gossamer.cli.job import is_maintained
 from gossamer.cli.output import harmless
 from gossamer.cli.status_text import line_of, state_of
@@ -50,7 +49,6 @@ def release(
     directory: Directory, name: Annotated[str, Argument(metavar="NAME", help="A trap as `status` names it, or a host.")]
 ) -> int:
     """Release traps: in the crawl itself while it runs, else in its store."""
-    require_crawl(directory)
     try:
         found = mapping(ask(directory, "release", {"name": name}))
     except NotRunningError:
@@ -120,7 +118,6 @@ def _parameter(field: msgspec.structs.FieldInfo) -> Parameter:
 
 def act(directory: Path, verb: str, **arguments: object) -> int:
     """Send a verb to a running crawl, and print its answer."""
-    require_crawl(directory)
     try:
         answer = ask(directory, verb, arguments)
     except NotRunningError as error:
@@ -138,7 +135,6 @@ def _change(
     directory: Path, verb: str, arguments: Mapping[str, object], instead: str, check: Callable[[], None]
 ) -> Mapping[str, object]:
     """Return a running crawl's answer. For one that does not run, `check` first raises the request's own mistakes."""
-    require_crawl(directory)
     try:
         return mapping(ask(directory, verb, arguments))
     except NotRunningError as error:

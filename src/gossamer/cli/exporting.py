@@ -15,7 +15,7 @@ from gossamer.api.reading import FieldChange, PageChange, robots_history
 from gossamer.api.reading import changes as changes_of
 from gossamer.api.shares import ShareOrder, export_on_cluster
 from gossamer.api.views import Exported
-from gossamer.cli.arguments import Directory, Json, Quiet, Sets, bytes_of
+from gossamer.cli.arguments import Directory, Json, Place, Quiet, Sets, bytes_of
 from gossamer.cli.directory import require_crawl
 from gossamer.cli.output import Shown, harmless
 from gossamer.cli.stored import uri_of
@@ -72,7 +72,6 @@ def changes(
     as_json: Json = False,
 ) -> int:
     """List changed pages, and changed fields of items, by time."""
-    require_crawl(directory)
     for change in changes_of(directory, since, seed(url, "URL") if url else ""):
         if as_json:
             echo(json.dumps(change.as_object()))
@@ -95,7 +94,6 @@ def robots(
     as_json: Json = False,
 ) -> int:
     """Show what changed in a robots.txt."""
-    require_crawl(directory)
     found = 0
     for version in robots_history(directory, host):
         found += 1
@@ -114,7 +112,7 @@ def robots(
 
 @commands.command("export")
 def export(
-    directory: Directory,
+    directory: Place,
     to: Annotated[
         str,
         Option(
@@ -228,7 +226,6 @@ def extract(
 
     No page is fetched. Tables that an earlier run of this command wrote are replaced.
     """
-    require_crawl(directory)
     shown = Shown(sys.stderr, quiet=quiet)
     rules = configure(config) if config is not None else reopen(directory / "crawl.toml")
     done = extract_of(directory, rules, output, advance=lambda at, rows: shown.advance("pages", at, rows))

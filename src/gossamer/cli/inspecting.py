@@ -13,7 +13,7 @@ from gossamer import api
 from gossamer.api.asking import NotRunningError
 from gossamer.cli.arguments import Directory, Json
 from gossamer.cli.control import SilentError, ask, is_held, mapping, pairs_text, why_silent
-from gossamer.cli.directory import require_crawl, write_file
+from gossamer.cli.directory import write_file
 from gossamer.cli.job import is_maintained
 from gossamer.cli.output import Exit, complain, harmless
 from gossamer.cli.status_text import StatusFields, warnings_of
@@ -39,8 +39,6 @@ def status(
     again: Annotated[bool, Option("--watch", help="Refresh until the crawl ends; q quits.")] = False,
 ) -> int:
     """Show the status of a crawl."""
-    require_crawl(directory)
-
     found: StatusFields = {}
 
     def show() -> tuple[str, bool]:
@@ -59,7 +57,6 @@ def status(
 @commands.command("metrics")
 def metrics(directory: Directory) -> int:
     """Print the metrics of a running crawl (Prometheus)."""
-    require_crawl(directory)
     try:
         found = mapping(ask(directory, "metrics"))
     except NotRunningError as error:
@@ -80,7 +77,6 @@ def why(
     """
     from gossamer.config.seeds import seed
 
-    require_crawl(directory)
     address = seed(url, "URL")
     try:
         found = mapping(ask(directory, "why", {"url": address}))
@@ -106,7 +102,6 @@ def report(
     from gossamer.lab.simulate.taken import cost_of
     from gossamer.world.machine import disk_bytes
 
-    require_crawl(directory)
     require_state(directory)
     status = _status_or_damage(directory)
     found = _report(directory, status)

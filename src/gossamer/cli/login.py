@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option, Typer, echo
 
-from gossamer.cli.arguments import Directory
+from gossamer.cli.arguments import Place
 from gossamer.cli.directory import holds_crawl
 from gossamer.cli.output import Exit
 from gossamer.config.gather import reopen
@@ -38,7 +38,7 @@ OWNERS_ALONE = 0o700
 
 @commands.command("login")
 def login(
-    directory: Directory,
+    directory: Place,
     url: Annotated[str, Argument(metavar="URL", help="The login page, or a page that needs a login.")],
     port: Annotated[
         int,

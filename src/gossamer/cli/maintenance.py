@@ -15,7 +15,7 @@ from gossamer import api
 from gossamer.api.asking import NotRunningError
 from gossamer.cli.arguments import Directory, Json, Quiet, Sets
 from gossamer.cli.control import SilentError, ask, is_held
-from gossamer.cli.directory import require_crawl, write_file
+from gossamer.cli.directory import write_file
 from gossamer.cli.output import Exit, complain, harmless
 from gossamer.cli.supervisor import run_supervised
 from gossamer.config.gather import require_state
@@ -47,7 +47,6 @@ def verify(
     as_json: Json = False,
 ) -> int:
     """Check a crawl's files for loss and damage."""
-    require_crawl(directory)
     if accept_loss and deep:
         raise ConfigError("--accept-loss: takes out what is missing, which is known without --deep; leave out one")
     accepted = api.accept_loss_of(directory) if accept_loss else []
@@ -106,7 +105,6 @@ def forget(
 
     A running crawl stops for it and then continues where it ran. Repeat the command to finish an interrupted removal.
     """
-    require_crawl(directory)
     if dry_run:
         found = api.forgettable_of(directory, pattern)
         echo(f"To forget {harmless(pattern)} would remove {_removal_text(found)}; nothing was changed")
@@ -191,7 +189,6 @@ def cookies(
 
     They are credentials. `gossamer crawl --cookies FILE` begins with them.
     """
-    require_crawl(directory)
     write_file(output or Path("-"), api.cookies_of(directory), "-o", private=True)
     return Exit.FINISHED
 
@@ -219,7 +216,6 @@ def scale(
     Partitions of a running crawl of several shards move while it crawls. Any other running crawl stops for it and then
     continues where it ran. Repeat the command to finish an interrupted change.
     """
-    require_crawl(directory)
     if _scale_while_running(directory, workers):
         echo(f"{directory}: its partitions move to {counted(workers, 'shard')} while it runs")
         return Exit.FINISHED

@@ -15,8 +15,8 @@ from msgspec import to_builtins
 from typer import Argument, Option, Typer, echo
 
 from gossamer import api
-from gossamer.cli.arguments import Directory, Json, Quiet, Sets, bytes_of
-from gossamer.cli.directory import holds_crawl, require_crawl
+from gossamer.cli.arguments import Directory, Json, Place, Quiet, Sets, bytes_of
+from gossamer.cli.directory import require_crawl
 from gossamer.cli.output import Exit, Shown, complain, harmless, obeys_escapes
 from gossamer.cli.stored import uri_of
 from gossamer.model.errors import ConfigError
@@ -35,7 +35,7 @@ PLAIN = "\x1b[0m"
 
 @commands.command("search")
 def search(
-    directory: Directory,
+    directory: Place,
     words: Annotated[
         list[str] | None, Argument(metavar="QUERY", help='Words, "phrases", -without, begin*, title:word.')
     ] = None,
@@ -66,8 +66,6 @@ def search(
         raise ConfigError("--build: it takes no query for a crawl in a store; search without --build afterwards")
     if sets and not uri:
         raise ConfigError("--set: it gives options of object stores, for a crawl in a store")
-    if words and not directory.exists() and holds_crawl(Path(words[-1])):
-        raise ConfigError(f"no directory {directory}; it comes first: gossamer search {shell_word(words[-1])} WORD …")
     if not uri:
         require_crawl(directory)
     if build:
@@ -100,7 +98,6 @@ def sample(
 
     The crawl needs `--set frontier.strategy=walk`.
     """
-    require_crawl(directory)
     if size < 1:
         raise ConfigError(f"--size {size}: expected 1 or more")
     drawn = api.sample_of(directory, size, seed)
@@ -129,7 +126,6 @@ def rank(
     """
     from gossamer.results.offline import rank as ranking
 
-    require_crawl(directory)
     if not 0.0 < damping < 1.0:
         raise ConfigError(f"--damping {damping:g}: expected a share between 0 and 1, such as 0.85")
     if limit < 0:

@@ -25,8 +25,6 @@ class Synonyms(NamedTuple):
     """Options and keys: a clause, where no key does the same."""
     commands: Mapping[str, str]
     """Commands: one of ours, or a clause."""
-    own: Mapping[str, str]
-    """Options: one of a command of ours that sets no key."""
     of: Mapping[str, Mapping[str, str]]
     """What programs of its kind take, by one of our commands: a clause."""
     formats: Mapping[str, str]
@@ -47,7 +45,7 @@ class Synonyms(NamedTuple):
 def synonyms() -> Synonyms:
     """Return the synonyms. Its first call takes about 2 ms."""
     tables = tomllib.loads((pkgutil.get_data("gossamer.config", "synonyms.toml") or b"").decode())
-    by_word = {name: _by_word(tables[name]) for name in ("keys", "clauses", "commands", "own", "formats", "arguments")}
+    by_word = {name: _by_word(tables[name]) for name in ("keys", "clauses", "commands", "formats", "arguments")}
     by_word["keys"] = {flag.option: flag.key for flag in FLAGS} | by_word["keys"]
     attributes = {name: _by_word(table) for name, table in tables["attributes"].items()}
     of = {name: _by_word(table) for name, table in tables["of"].items()}

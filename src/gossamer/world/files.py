@@ -96,25 +96,6 @@ def require_writable(path: Path) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
 
-def why_shut_out(mark: Path) -> str:
-    """Return why root must not write beside the file `mark` of another user, who could not read all of what it makes;
-    empty if it may. Where all files get one owner, as on a share, root's get that of `mark`.
-    """
-    if os.geteuid() != 0 or not mark.exists() or (owner := mark.stat().st_uid) == 0:
-        return ""
-    import pwd  # noqa: PLC0415 - of root alone, as the next: 14 ms
-    import tempfile  # noqa: PLC0415
-
-    with tempfile.TemporaryFile(dir=mark.parent) as file:
-        if os.fstat(file.fileno()).st_uid == owner:
-            return ""
-    try:
-        name = pwd.getpwuid(owner).pw_name
-    except KeyError:
-        name = str(owner)
-    return f"{mark.parent} belongs to user {name}, and files of root would shut out its owner; run this as that user"
-
-
 def require_there(path: Path) -> None:
     """Raise GoneError if a file or folder that is being written is no longer there."""
     if not path.exists():

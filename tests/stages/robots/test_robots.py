@@ -144,8 +144,8 @@ def test_an_origin_where_only_outlinks_lead_is_given_up_soon(epochs: Epochs) -> 
     """A check has links to hundreds of dead hosts, and each keeps it waiting."""
     own = url("https://example.org/x")
     other = url("https://dead.example/x")
-    site = robots(epochs, robots_wait_max_s=60.0)
-    site.give_up_early(lambda origin: origin.host == "dead.example")
+    options = RobotsOptions(robots_wait_max_s=60.0)
+    site = SiteRobots(epochs, options, name, Dice(1), is_elsewhere=lambda origin: origin.host != "example.org")
     for page in (own, other):
         failure = Failure("timeout", "no answer")
         assert site.answer(site.prerequisite(page), failure, b"", NOW) is None
@@ -155,6 +155,5 @@ def test_an_origin_where_only_outlinks_lead_is_given_up_soon(epochs: Epochs) -> 
     assert site.verdict(own, NOW + ELSEWHERE_S_MAX).kind == "wait"
     refused = Failure("connect_error", "refused")
     again = url("https://again.example/x")
-    site.give_up_early(lambda _: True)
     assert site.answer(site.prerequisite(again), refused, b"", NOW) is None
     assert site.verdict(again, NOW + 5.0).kind == "unknown", "it is tried again before"

@@ -40,13 +40,15 @@ class SiteRobots:
         kept: HostsStore | None = None,
         *,
         without: tuple[str, ...] = WITHOUT,
+        is_elsewhere: Callable[[Url], bool] = lambda _: False,
     ) -> None:
         """`name` returns the `Url` of an address; `dice` is for jitter; `kept` has records of earlier crawls. `without`
-        are prefixes of addresses that have no robots.txt.
+        are prefixes of addresses that have no robots.txt. An origin that `is_elsewhere`, where only outlinks lead, is
+        waited for `ELSEWHERE_S_MAX` at most.
         """
         self._kept = kept
         self._without = without
-        self._is_elsewhere: Callable[[Url], bool] = lambda _: False
+        self._is_elsewhere = is_elsewhere
         self._epochs = epochs
         self._options = options
         self._name = name
@@ -75,10 +77,6 @@ class SiteRobots:
     def allow_for(self, absences: Absences) -> None:
         """Do not count periods in which no process ran towards giving up a file."""
         self._gate.absences = absences
-
-    def give_up_early(self, is_elsewhere: Callable[[Url], bool]) -> None:
-        """Have files of origins outside the scope, where only outlinks lead, waited for `ELSEWHERE_S_MAX` at most."""
-        self._is_elsewhere = is_elsewhere
 
     def forget(self) -> None:
         """Clear the cache, because partitions have arrived from another shard."""
