@@ -20,6 +20,15 @@ __all__ = ["Crawler", "Follow", "Tables", "__version__", "crawl", "extractor", "
 moved.install()
 
 
+def _explain(name: str, package: str) -> str:
+    from gossamer.config.synonyms import missing_attribute  # noqa: PLC0415
+
+    return str(missing_attribute(sys.modules[package], name, "gossamer", f"module {package!r}"))
+
+
+moved.MissingNameError.explain = staticmethod(_explain)
+
+
 def __dir__() -> list[str]:
     return __all__
 
@@ -43,30 +52,4 @@ if not TYPE_CHECKING:  # A type checker would take any name.
             from gossamer.stages.process import items, own  # noqa: PLC0415
 
             return getattr(own if name == "processing_module" else items, name)
-        raise missing_name(name, __name__)
-
-
-class MissingNameError(AttributeError):
-    """Error about a name that a package lacks. Its text names what is meant; it is made when it is shown, because
-    each first import of a module asks for its name here.
-    """
-
-    def __str__(self) -> str:
-        from gossamer.config.synonyms import missing_attribute  # noqa: PLC0415
-
-        name, package = self.args
-        return str(missing_attribute(sys.modules[package], name, "gossamer", f"module {package!r}"))
-
-
-def missing_name(name: str, package: str) -> Exception:
-    """Return what a package's `__getattr__` raises: MissingNameError, or in `from package import name` an ImportError,
-    in whose place Python would put one that names nothing else.
-    """
-    from opcode import opmap  # noqa: PLC0415
-
-    importing = sys._getframe(2)  # noqa: SLF001 - nothing else tells the two apart
-    error = MissingNameError(name, package)
-    if importing.f_code.co_code[importing.f_lasti] != opmap["IMPORT_FROM"] or f"{package}.{name}" in sys.modules:
-        return error
-    _, mark, clause = str(error).partition("; ")
-    return ImportError(f"cannot import name {name!r} from {package!r}{mark}{clause}", name=package)
+        raise moved.missing_name(name, __name__)

@@ -641,7 +641,10 @@ ANSWERS = [
             "address, and name that file"
         ),
     ),
-    (["serve", "crawled", "-p", "80"], "no option -p for gossamer serve; use --port N; gossamer serve --help lists them"),
+    (
+        ["serve", "crawled", "-p", "80"],
+        "no option -p for gossamer serve; use --port N; gossamer serve --help lists them",
+    ),
     ([*LOCAL, "--max-pages", "0"], "--max-pages 0: expected 1 or more; leave it out for no limit"),
     (
         [*LOCAL, "--max-bytes", "unlimited"],

@@ -13,7 +13,7 @@ Never    builds the components of a shard: assembly does
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from gossamer import missing_name
+from gossamer.moved import missing_name
 
 if TYPE_CHECKING:
     from gossamer.api.base import log_crash as log_crash

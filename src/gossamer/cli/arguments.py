@@ -11,7 +11,7 @@ from typer import Argument, Context, Option, Typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from gossamer.cli.directory import require_crawl
+from gossamer.cli.directory import holds_crawl, require_crawl
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
 
@@ -133,15 +133,10 @@ def check_words(words: Sequence[str]) -> None:
     """Raise ConfigError for what word processors, scripts of Windows and quoted paths make of a command line, and for
     a crawl's directory that comes last.
     """
-    plain = [word for word in words if not word.startswith("-")]
-    if (
-        plain[2:]
-        and plain[0] in DIRECTORY_FIRST
-        and not Path(plain[1]).exists()
-        and Path(plain[-1], "crawl.toml").exists()
-    ):
-        ordered = " ".join(map(shell_word, (plain[-1], *plain[1:-1])))
-        raise ConfigError(f"the directory comes first; write gossamer {plain[0]} {ordered}")
+    command, *plain = [word for word in words if not word.startswith("-")] or [""]
+    if command in DIRECTORY_FIRST and plain[1:] and holds_crawl(Path(plain[-1])) and not Path(plain[0]).exists():
+        ordered = " ".join(map(shell_word, (plain[-1], *plain[:-1])))
+        raise ConfigError(f"the directory comes first; write gossamer {command} {ordered}")
     for word in words:
         if word == "--":
             return

@@ -56,7 +56,7 @@ def status_text(status: Status) -> str:
         ("commit", count(status.epoch)),
         ("seeds", "\n             ".join(seeds_not_fetched_lines(status)) if has_ended(status) else ""),
         ("not fetched", ", ".join(f"{name} {count(n)}" for name, n in errors_of(status).items())),
-        ("rejected", _counts(status.rejected)),
+        ("rejected", ", ".join(f"{harmless(name)} {n:,}" for name, n in status.rejected.items() if n)),
         *(("failing", says) for says in (*modules_of(status), *unmatched_of(status))),
         ("uploaded", uploads_of(status)),
         ("to upload", to_upload_of(status)),
@@ -123,10 +123,6 @@ def budgets_of(status: Status) -> str:
     waiting = status.hosts_deferred or 0
     who = "1 host waits" if waiting == 1 else f"{count(waiting)} hosts wait"
     return f"round {count(status.budget_round)}, {who} for the next"
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{harmless(name)} {n:,}" for name, n in counts.items() if n)
 
 
 def picture_rows(status: Status) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ Never    guesses: an unknown key is an error that names the nearest known one
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from gossamer import missing_name
+from gossamer.moved import missing_name
 
 if TYPE_CHECKING:
     from gossamer.config.gather import configure as configure

@@ -232,12 +232,9 @@ class Visitable:
         """Return, for each address, whether it may be visited; None may not."""
         visitable: list[bool] = []
         for host, group in groupby(urls, lambda url: "" if url is None else url.host):
-            may = self._may(host)
+            may = self._private if is_private(host) or host in self._local else self._named
             visitable += [may and url is not None and url.text.startswith(self._schemes) for url in group]
         return visitable
-
-    def _may(self, host: str) -> bool:
-        return self._private if is_private(host) or host in self._local else self._named
 
 
 def with_segments(config: Config, file: Path | None, listed: Sequence[str]) -> Config:

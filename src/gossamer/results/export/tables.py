@@ -196,7 +196,8 @@ class JsonLinesFile:
         """Return one line for each row."""
         names = batch.schema.names
         encode = _JSON.encode
-        return b"".join([encode(dict(zip(names, row, strict=True))) + b"\n" for row in _rows(batch)])
+        rows = zip(*map(_values, batch.columns), strict=True)
+        return b"".join([encode(dict(zip(names, row, strict=True))) + b"\n" for row in rows])
 
 
 class Csv:
@@ -249,10 +250,6 @@ def stream_rows(out: BinaryIO, form: Format, source: RowSource, advance: Advance
 def _append(file: AppendFile, data: bytes, length: int) -> int:
     file.write(data)
     return length + len(data)
-
-
-def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    return zip(*map(_values, batch.columns), strict=True)
 
 
 def _values(column: pa.Array) -> list[Any]:
