@@ -4,8 +4,8 @@ Takes    seeds, options, a directory
 Gives    Crawler, what a crawl that does not run knows of itself, and exports
 Keeps    one assembled shard while it runs
 Imports  archive, assembly, cluster, config, engine, export, forget, frontier, identity, imports, isolated, mentions,
-         model, offline, options, ports, process, quantities, report, requests, revisit, scope, search, state, url,
-         verify, world
+         model, moved, offline, options, ports, process, quantities, report, requests, revisit, scope, search, state,
+         url, verify, world
 Touches  the crawl's directory, through what is assembled
 Never    builds the components of a shard: assembly does
 """

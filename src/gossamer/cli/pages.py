@@ -22,7 +22,7 @@ from gossamer.cli.stored import uri_of
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.model.verbs import RefusedError
-from gossamer.model.words import count, counted, shell_word
+from gossamer.model.words import count, counted
 from gossamer.results.isolated.searches import Searches
 
 if TYPE_CHECKING:

@@ -17,28 +17,18 @@ _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class Synonyms(NamedTuple):
-    """Meanings of the words of other programs, by word."""
+    """Meanings of the words of other programs, by word: the tables of `synonyms.toml`, which says what each has."""
 
     keys: Mapping[str, str]
-    """Options and keys: a key of ours."""
     clauses: Mapping[str, str]
-    """Options and keys: a clause, where no key does the same."""
     commands: Mapping[str, str]
-    """Commands: one of ours, or a clause."""
     of: Mapping[str, Mapping[str, str]]
-    """What programs of its kind take, by one of our commands: a clause."""
     formats: Mapping[str, str]
-    """Formats of an export: a clause."""
     arguments: Mapping[str, str]
-    """Arguments of a call in Python: a clause."""
     attributes: Mapping[str, Mapping[str, str]]
-    """Attributes in Python, by the name of the object: a clause."""
     operations: Mapping[str, str]
-    """How to read an object in Python that is no list, by the name of its table of attributes: a clause."""
     examples: Mapping[str, str]
-    """How to write a key whose value is more than a number or a word, by the key."""
     values: Mapping[str, Mapping[str, str]]
-    """Values, by the key: a clause about what to write instead."""
 
 
 @cache
