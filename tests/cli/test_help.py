@@ -216,6 +216,8 @@ GUESSES = {
     ("export", "a", "--chunk-size=3"): "use --chunk-tokens", ("export", "a", "--filter=b"): "use --where",
     ("check", "a", "--format=json"): "--json-file", ("check", "a", "--check-extern"): "in any case",
     ("check", "a", "--accept=403"): "--baseline FILE", ("check", "a", "--include-fragments"): "in any case",
+    ("crawl", "a.test", "--recrawl"): "gossamer watch URL", ("crawl", "a.test", "--since=b"): "--against DIR",
+    ("crawl", "a.test", "--no-warc"): "archive.warc=false", ("checkpoint", "a", "-o", "b"): "state.checkpoint_uri",
     ("search", "a", "b", "-n", "3"): "use --limit N", ("search", "a", "-i", "b"): "ignore case",
     ("search", "a", "b", "--count"): "--json", ("search", "a", "b", "-news"): "before words to leave out write --",
     ("export", "a", "--unique"): "the view latest", ("export", "a", "--overwrite"): "delete it, or name another",
