@@ -1335,16 +1335,19 @@ ANSWERS = [
     ),
     (
         ["search", "crawled", "crawler", "-n", "3"],
-        "no option -n for gossamer search; use --limit; gossamer search --help lists them",
+        "no option -n for gossamer search; use --limit N; gossamer search --help lists them",
     ),
-    (["search", "crawler", "crawled"], "no directory crawler; it comes first: gossamer search crawled WORD …"),
+    (["search", "crawler", "crawled"], "the directory comes first; write gossamer search crawled crawler"),
     (
         ["export", "crawled", "--to", "elasticsearch", "-o", "x"],
         f"--to elasticsearch: expected {FORMATS}; bulk has documents for Elasticsearch and OpenSearch",
     ),
     (
         ["export", "crawled", "--to", "chunks", "--unique", "-o", "x"],
-        "no option --unique for gossamer export; use --dedupe; gossamer export --help lists them",
+        (
+            "no option --unique for gossamer export; each attempt is a row, and the view latest of --to duckdb and "
+            "sqlite has the last of each URL; --dedupe leaves copies out of texts; gossamer export --help lists them"
+        ),
     ),
     (
         ["changes", "crawled", "-o", "changes.jsonl"],
@@ -1356,13 +1359,13 @@ ANSWERS = [
     (
         ["resume", "crawled", "--refetch"],
         (
-            "no option --refetch for gossamer resume; --mode continuous visits pages again; gossamer resume --help "
-            "lists them"
+            "no option --refetch for gossamer resume; a resume fetches no page again: gossamer crawl SEED -o DIR "
+            "begins another crawl, and --mode continuous revisits pages; gossamer resume --help lists them"
         ),
     ),
     (
         ["scale", "crawled", "--shards", "3"],
-        "no option --shards for gossamer scale; use --workers; gossamer scale --help lists them",
+        "no option --shards for gossamer scale; use --workers N; gossamer scale --help lists them",
     ),
     (
         ["scale", "crawled", "--workers", "+1"],

@@ -118,7 +118,8 @@ KEYS = {f"{section}.{key}" for section, model in sections().items() for key in k
 
 
 @pytest.mark.parametrize("page", of("sh", "console"), ids=name)
-def test_the_commands_of_a_page_exist_with_their_options(page: Path) -> None:
+def test_the_commands_of_a_page_exist_with_their_options(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gossamer.cli.arguments.require_crawl", lambda _: None)
     for block in blocks(page):
         for words in commands(block) if block.language in ("sh", "console") else ():
             try:

@@ -234,8 +234,6 @@ def _no_option(option: str, command: str, context: Any, typed: Sequence[str]) ->
     found = at_resume or _other_option(option, known, command) or _of_crawl(option, command, typed)
     if command.endswith(" search") and option[1] != "-" and option not in typed:
         found = "; before words to leave out write --: gossamer search DIR -- WORD -WITHOUT"
-    elif command.endswith(" changes") and option in ("-o", "--output", "--csv", "--jsonl"):
-        found = "; --json prints lines for programs, and > FILE keeps them"
     return f"no option {option} for {command}{found}{_lists(found, command)}"
 
 
