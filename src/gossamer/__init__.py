@@ -20,15 +20,6 @@ __all__ = ["Crawler", "Follow", "Tables", "__version__", "crawl", "extractor", "
 moved.install()
 
 
-def _explain(name: str, package: str) -> str:
-    from gossamer.config.synonyms import missing_attribute  # noqa: PLC0415
-
-    return str(missing_attribute(sys.modules[package], name, "gossamer", f"module {package!r}"))
-
-
-moved.MissingNameError.explain = staticmethod(_explain)
-
-
 def __dir__() -> list[str]:
     return __all__
 
@@ -52,4 +43,15 @@ if not TYPE_CHECKING:  # A type checker would take any name.
             from gossamer.stages.process import items, own  # noqa: PLC0415
 
             return getattr(own if name == "processing_module" else items, name)
-        raise moved.missing_name(name, __name__)
+        raise MissingNameError(name)
+
+
+class MissingNameError(AttributeError):
+    """Error about a name that this package lacks. Its text names what is meant; it is made when it is shown, because
+    each first import of a module asks for its name here.
+    """
+
+    def __str__(self) -> str:
+        from gossamer.config.synonyms import missing_attribute  # noqa: PLC0415
+
+        return str(missing_attribute(sys.modules[__name__], self.args[0], "gossamer", f"module {__name__!r}"))

@@ -1,14 +1,11 @@
-"""Moved: former names of modules and functions, kept for a release: programs and configurations of others hold them.
-Names that never were are errors that name others.
-"""
+"""Moved: former names of modules and functions, kept for a release: programs and configurations of others hold them."""
 
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import ClassVar
 
 PLACES = {
     "gossamer.archive.search": "gossamer.results.search",
@@ -77,29 +74,3 @@ class FormerNames:
 def install() -> None:
     """Let former names be imported. They must be asked for first: the path of a moved package finds its modules."""
     sys.meta_path.insert(0, FormerNames())
-
-
-class MissingNameError(AttributeError):
-    """Error about a name that a package lacks. Its text names what is meant; it is made when it is shown, because
-    each first import of a module asks for its name here.
-    """
-
-    explain: ClassVar[Callable[[str, str], str]] = "module {1!r} has no attribute {0!r}".format
-    """Returns the text about a name and a package. What knows other names stands above this module, and sets it."""
-
-    def __str__(self) -> str:
-        return type(self).explain(*self.args)
-
-
-def missing_name(name: str, package: str) -> Exception:
-    """Return what a package's `__getattr__` raises: MissingNameError, or in `from package import name` an ImportError,
-    in whose place Python would put one that names nothing else.
-    """
-    from opcode import opmap  # noqa: PLC0415
-
-    importing = sys._getframe(2)  # noqa: SLF001 - nothing else tells the two apart
-    error = MissingNameError(name, package)
-    if importing.f_code.co_code[importing.f_lasti] != opmap["IMPORT_FROM"] or f"{package}.{name}" in sys.modules:
-        return error
-    _, mark, clause = str(error).partition("; ")
-    return ImportError(f"cannot import name {name!r} from {package!r}{mark}{clause}", name=package)

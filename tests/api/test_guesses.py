@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import importlib
 import pickle
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -237,29 +235,6 @@ def test_a_notebook_shows_what_a_crawl_and_a_table_are(tmp_path: Path) -> None:
     assert repr(crawl.crawler) == f"<Crawler {tmp_path}: starting, 0 pages>"
     assert repr(gossamer.Tables(tmp_path)) == f"<Tables of {tmp_path}: pages, links, table(NAME)>"
     assert repr(crawl.pages).startswith(f"<Table pages of {tmp_path}: to_pandas(), ")
-
-
-@pytest.mark.parametrize(
-    ("package", "name", "told"),
-    [
-        ("gossamer", "Crawl", "use gossamer.crawl or gossamer.Crawler"),
-        ("gossamer", "Crawlr", "did you mean Crawler?"),
-        ("gossamer", "ConfigError", "use from gossamer.model.errors import ConfigError"),
-        ("gossamer", "CrawledPage", "use from gossamer.api import CrawledPage"),
-        ("gossamer", "Qwertyuiop", "its names are Crawler, Follow, Tables, crawl, extractor, import_archives"),
-        ("gossamer.api", "ClusterCrawlr", "did you mean ClusterCrawler?"),
-        ("gossamer.config", "configur", "did you mean configure?"),
-    ],
-)
-def test_names_of_a_package_are_named_by_imports_and_as_attributes(package: str, name: str, told: str) -> None:
-    with pytest.raises(ImportError) as refused:
-        exec(f"from {package} import {name}")
-    assert str(refused.value).startswith(f"cannot import name {name!r} from {package!r}; {told}")
-    assert refused.value.name == package
-    module = importlib.import_module(package)
-    assert not hasattr(module, name)
-    with pytest.raises(AttributeError, match=f"module {package!r} has no attribute {name!r}; {re.escape(told)}"):
-        getattr(module, name)
 
 
 def test_modules_are_imported_from_packages_that_look_for_names() -> None:

@@ -4,16 +4,14 @@ Takes    seeds, options, a directory
 Gives    Crawler, what a crawl that does not run knows of itself, and exports
 Keeps    one assembled shard while it runs
 Imports  archive, assembly, cluster, config, engine, export, forget, frontier, identity, imports, isolated, mentions,
-         model, moved, offline, options, ports, process, quantities, report, requests, revisit, scope, search, state,
-         url, verify, world
+         model, offline, options, ports, process, quantities, report, requests, revisit, scope, search, state, url,
+         verify, world
 Touches  the crawl's directory, through what is assembled
 Never    builds the components of a shard: assembly does
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
-
-from gossamer.moved import missing_name
 
 if TYPE_CHECKING:
     from gossamer.api.base import log_crash as log_crash
@@ -54,4 +52,4 @@ if not TYPE_CHECKING:  # A type checker would take any name.
         # Lazily: a crawl of one shard does not need the cluster, and queries of a stopped crawl fetch nothing.
         if name in _HOMES:
             return getattr(import_module(f"gossamer.api.{_HOMES[name]}"), name)
-        raise missing_name(name, __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

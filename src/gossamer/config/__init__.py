@@ -3,7 +3,7 @@
 Takes    TOML, options by name, `key=value`
 Gives    Config, frozen and checked; each value knows where it came from
 Keeps    nothing
-Imports  archive, cluster, engine, fetch, frontier, logins, mentions, model, moved, options, process, proxies, render,
+Imports  archive, cluster, engine, fetch, frontier, logins, mentions, model, options, process, proxies, render,
          resolve, revisit, robots, scope, seen, state, url, world
 Touches  the files that the configuration names
 Never    guesses: an unknown key is an error that names the nearest known one
@@ -11,8 +11,6 @@ Never    guesses: an unknown key is an error that names the nearest known one
 
 from importlib import import_module
 from typing import TYPE_CHECKING
-
-from gossamer.moved import missing_name
 
 if TYPE_CHECKING:
     from gossamer.config.gather import configure as configure
@@ -30,4 +28,4 @@ if not TYPE_CHECKING:  # A type checker would take any name.
         # Lazily: the table of options is needed to print help, the sections are not.
         if name in _HOMES:
             return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-        raise missing_name(name, __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

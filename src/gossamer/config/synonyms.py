@@ -65,11 +65,9 @@ def missing_attribute(owner: object, name: str, table: str, what: str = "") -> A
     message = f"{what or repr(type(owner).__name__) + ' object'} has no attribute {name!r}"
     if name.startswith("_"):  # Programs ask for these, people do not.
         return AttributeError(message, name=name, obj=owner)
-    public = getattr(owner, "__all__", ())
-    known = [one for one in public or dir(owner) if not one.startswith("_")]
-    names = f"its names are {', '.join(known)}" if public else ""
+    known = [one for one in dir(owner) if not one.startswith("_")]
     said = synonyms().attributes[table].get(name, "")
-    return AttributeError(message + (f"; {said}" if said else nearest(name, known, names)))
+    return AttributeError(message + (f"; {said}" if said else nearest(name, known)))
 
 
 def equivalent_of(name: str, *, as_option: bool) -> str:

@@ -28,8 +28,6 @@ _JSON = msgspec.json.Encoder()
 _UNSIGNED = pa.uint64()
 _PROGRESS = "export_progress"
 """Table with the position of each table, while the export is under way."""
-_COMMENTS = "gossamer_columns"
-"""Table of SQLite with the comments of all columns."""
 _DISK_FULL = (duckdb.IOException, duckdb.OutOfMemoryException, duckdb.TransactionException)
 _COMPLETE = -1
 """Position of a table that has all its rows."""
@@ -142,8 +140,7 @@ def _finish(database: Database, schemas: Mapping[str, pa.Schema], comments: Data
     if {"pages", "links"} <= set(schemas):
         pages = ", ".join(map(quote, schemas["pages"].names))
         for name, view in comments.views.items():
-            for column in database.add_view(name, view.sql.format(pages=pages), view.says):
-                database.add_comment(name, column, comments.comment_of_view(name, column))
+            database.add_view(name, view.sql.format(pages=pages), comments)
 
 
 def _fill(database: Database, table: str, source: RowSource, comments: DatabaseNotes, advance: Advance) -> None:
@@ -204,12 +201,8 @@ class DuckDatabase:
         self._database.unregister("rows")
         self.run(f"COMMENT ON TABLE {name} IS {literal(comments.comment(table))}")
         for column in schema.names:
-            self.add_comment(table, column, comments.comment(table, column))
-
-    def add_comment(self, table: str, column: str, says: str) -> None:
-        """Add the comment of a column of a table or view; none if it is empty."""
-        if says:
-            self.run(f"COMMENT ON COLUMN {_name(table)}.{quote(column)} IS {literal(says)}")
+            if says := comments.comment(table, column):
+                self.run(f"COMMENT ON COLUMN {name}.{quote(column)} IS {literal(says)}")
 
     def append(self, table: str, batches: Sequence[pa.RecordBatch]) -> None:
         """Add rows to a table."""
@@ -219,19 +212,20 @@ class DuckDatabase:
             self.run(f"INSERT INTO {_name(table)} FROM rows")
             self._database.unregister("rows")
 
-    def add_view(self, name: str, sql: str, says: str) -> list[str]:
-        """Make a view with a comment, and return the names of its columns."""
+    def add_view(self, name: str, sql: str, comments: DatabaseNotes) -> None:
+        """Make a view."""
         self.run(f"CREATE OR REPLACE VIEW {quote(name)} AS {sql}")
-        self.run(f"COMMENT ON VIEW {quote(name)} IS {literal(says)}")
-        return [one[0] for one in self._database.execute(f"FROM {quote(name)} LIMIT 0").description or ()]
+        self.run(f"COMMENT ON VIEW {quote(name)} IS {literal(comments.views[name].says)}")
+        for column, *_ in self._database.execute(f"FROM {quote(name)} LIMIT 0").description or ():
+            if says := comments.comment_of_view(name, column):
+                self.run(f"COMMENT ON COLUMN {quote(name)}.{quote(column)} IS {literal(says)}")
 
     def close(self) -> None:
         self._database.close()
 
 
 class SqliteDatabase:
-    """A file of SQLite. Comments are in the table `gossamer_columns`, those of tables and views beside an empty name of
-    a column, and in the statements that made them, which SQLite keeps.
+    """A file of SQLite. Comments stand in the statements that made tables and views, which SQLite keeps.
 
     Times are text as in JSON lines, lists and records JSON, truth values 0 and 1, and `simhash` is signed.
     """
@@ -240,8 +234,6 @@ class SqliteDatabase:
 
     def __init__(self, file: Path) -> None:
         self._database = sqlite3.connect(file, isolation_level=None)
-        names = "table_name TEXT, column_name TEXT, comment TEXT, PRIMARY KEY (table_name, column_name)"
-        self.run(f"CREATE TABLE IF NOT EXISTS {_COMMENTS} ({names}) WITHOUT ROWID")
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         return self._database.execute(sql).fetchall()
@@ -255,12 +247,6 @@ class SqliteDatabase:
             for field, remark in zip(fields, says, strict=True)
         ]
         self.run("\n".join([f"CREATE TABLE {_name(table)} ( -- {comments.comment(table)}", *lines, ")"]))
-        for column, remark in (("", comments.comment(table)), *zip(schema.names, says, strict=True)):
-            self.add_comment(table, column, remark)
-
-    def add_comment(self, table: str, column: str, says: str) -> None:
-        values = (table.replace("/", "_"), column, says)
-        self._database.execute(f"INSERT OR REPLACE INTO {_COMMENTS} VALUES (?, ?, ?)", values)  # noqa: S608
 
     def append(self, table: str, batches: Sequence[pa.RecordBatch]) -> None:
         for batch in batches:
@@ -268,11 +254,9 @@ class SqliteDatabase:
             rows = zip(*map(_sqlite_values, batch.columns), strict=True)
             self._database.executemany(f"INSERT INTO {_name(table)} VALUES ({places})", rows)  # noqa: S608
 
-    def add_view(self, name: str, sql: str, says: str) -> list[str]:
+    def add_view(self, name: str, sql: str, comments: DatabaseNotes) -> None:
         self.run(f"DROP VIEW IF EXISTS {quote(name)}")
-        self.run(f"CREATE VIEW {quote(name)} AS -- {says}\n{sql}")
-        self.add_comment(name, "", says)
-        return [one[0] for one in self._database.execute(f"SELECT * FROM {quote(name)} LIMIT 0").description]  # noqa: S608
+        self.run(f"CREATE VIEW {quote(name)} AS -- {comments.views[name].says}\n{sql}")
 
     def close(self) -> None:
         self._database.close()
