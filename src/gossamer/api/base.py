@@ -137,7 +137,7 @@ def config_for(
     Raises ConfigError: a mistake that the operator can fix; also if there is no crawl to resume, or one already.
     """
     require_config(config)
-    others = set(seeds_of(seeds)).difference(config.seeds.urls) if config is not None else ()
+    others = set(seeds_of(seeds)).difference(config.seeds.urls, [config.seeds.file]) if config is not None else ()
     if config is not None and (others or sets or options):  # They would be dropped in silence.
         raise ConfigError("config replaces seeds, settings and options: give them to configure(), or leave config out")
     given = {name: plain_value(name, one) if name in BY_NAME else one for name, one in options.items()}

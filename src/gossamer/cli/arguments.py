@@ -186,7 +186,6 @@ ADDRESS = re.compile(r"https?://|www\.|[^/\s]+\.(?:[a-z]{2,}[:/]|(?:com|net|org)
 """Beginning of an address that was typed in place of a command. `crawl.toml` does not match."""
 NUMBER = re.compile(r"Invalid value for '(.+)': .* is not a valid (int|float)")
 """The parser's message about a text in place of a number."""
-
 _EXTRA_NUMBER = re.compile(r"Got unexpected extra argument(?:\(s\))? \((\d+)\)").match
 CHOICE = re.compile(r"Invalid value for '([^']+)': .*?'([^']*)' is not one of (.+)")
 """The parser's message about a word that is not among a parameter's choices."""

@@ -37,7 +37,6 @@ STANDARD_INPUT = frozenset(("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"))
 SEEDS_SHOWN = 2
 FILES = frozenset((".json", ".jsonl", ".jl", ".csv", ".xml", ".parquet", ".warc", ".wacz", ".gz", ".zip", ".html"))
 """Endings of a file that is meant, and not the directory of a crawl."""
-
 _FOREIGN = re.compile(r"-\Z|\$|[A-Za-z]:\\|\\\\|%\w+%")
 """Matches the beginning of a path that another system or a shell is to read."""
 

@@ -45,7 +45,6 @@ PRESENT = (
 """Fields that say how the crawl is now, beside its figures."""
 FIGURES = ("pages", "queued", "wire_bytes", "runs")
 """Figures of each shard."""
-
 GAUGES = {
     "gossamer_pages": "Documents fetched (outcome fetched)",
     "gossamer_received_bytes": "Bytes received",

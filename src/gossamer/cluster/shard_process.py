@@ -55,7 +55,6 @@ FRAMES_HELD_BYTES_MAX = 16 << 20
 """Frames for one other shard that wait to be sent; more are dropped, and their sender repeats them."""
 LINE_HELD_BYTES_MAX = 8 << 20
 """Messages for a shard that it has not read yet; with more, frames for it are dropped and it gets no questions."""
-
 LOOK = "look"
 """Name of the verb for a round's question."""
 

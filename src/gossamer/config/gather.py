@@ -28,10 +28,8 @@ from gossamer.url.url import drop_user_info
 _LAST = "progress"
 """Last section of each file that a version has written for a crawl of this format."""
 NESTED = "too many values within each other; no key takes such a value"
-
 CERTIFICATES = frozenset(name for name, one in keys_of(RequestRule).items() if one.key.path)
 """Keys of a rule for requests that are paths."""
-
 DROPPED = frozenset(("cluster.object_store_bytes", "memory.huge_pages"))
 """Keys of earlier versions, which have no effect: files of their crawls hold them."""
 

@@ -31,7 +31,6 @@ OTHER = "other"
 """Name for further media types beyond `MEDIA_TYPES_MAX`."""
 TEXT_METHODS = frozenset(("main", "visible", "plain", "document", "image"))
 """How built-in modules find text; the operator's modules may report other names."""
-
 ELSEWHERE_REMEDY = (
     "only the page reached was fetched, not the site; to crawl it, begin with its address as a seed, or with --set "
     "scope.seed_redirects=site"

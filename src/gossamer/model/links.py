@@ -11,7 +11,6 @@ LINK_TYPES = (
     "redirect", "meta_refresh", "sitemap", "feed", "embed", "sitemap_file", "feed_file", "hub", "self",
     "cite", "request", "script", "related",
 )  # fmt: skip
-
 EMBED = "embed"
 """Part of a page rather than somewhere to go."""
 OUTLINK = "outlink"

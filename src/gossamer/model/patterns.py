@@ -10,13 +10,10 @@ from gossamer.model.errors import ConfigError
 
 PATTERN_MEMORY_BYTES_MAX = 64 << 20
 """Memory of RE2 for the automaton of one set; RE2 restarts the automaton when it reaches this."""
-
 ONE_PATTERN_MEMORY_BYTES_MAX = 4 << 20
 """Memory of RE2 for one pattern: one that needs more, such as `.{0,1000}` thirty times, takes seconds to compile."""
-
 _DELIMITED = re.compile(r"/(\^.*|.*(?<!\\)\$)/[a-z]*").fullmatch
 """Matches an expression between slashes, as JavaScript and sed write it, whose anchor no text has beside a slash."""
-
 _ALWAYS = "^"
 """A pattern that every text matches: a set that does not report it has run out of memory."""
 

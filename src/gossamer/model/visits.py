@@ -270,7 +270,6 @@ _ONE_TYPE = re.compile(r"""(?>(?:[^,"]|"(?>(?:[^"\\]|\\.)*)"?)+)""")
 """One of several types in a field: no comma outside quotes."""
 _PARAMETER = re.compile(r""";([^=;]*)(?:=[ \t]*(?:"(?>((?:[^"\\]|\\.)*))"?[^;]*|([^;]*)))?""")
 _QUOTED_PAIR = re.compile(r"\\(.)")
-
 _CONTENT_TYPES_MAX = 1024
 _BLANK = " \t\r"
 

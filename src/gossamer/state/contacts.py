@@ -24,7 +24,6 @@ ENDED_MAX = 65_536
 """Records in the ring: contacts from an earlier process, and requests that end between two commits."""
 KEPT_MAX = ENDED_MAX // 2
 """Hosts, and as many addresses, that are kept from an earlier process: those with the longest remaining delay."""
-
 _HEADER = struct.Struct("<16sddQ")
 """Boot id; `Recovered.unknown_at`; seconds by which the wall clock was ahead of the monotonic one, 0 if unknown;
 `Recovered.made_at_epoch`, plus one. A CRC-32 follows.

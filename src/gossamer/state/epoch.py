@@ -17,10 +17,8 @@ Kind = TypeVar("Kind")
 _NUMBER = {name: number for number, name in enumerate(FAMILIES)}
 _SCANNED = frozenset(_NUMBER[name] for name in ("ready", "sleep", "due", "deferred", "waiting", "scope"))
 """Families that are scanned while an epoch grows: without an index, the scans would have a quadratic cost."""
-
 OPERATION_BYTES = 200
 """Memory of an operation beside the bytes of its key and value: two objects and a dictionary slot."""
-
 _ABSENT = bytes((0,)) + b"absent"
 """Marks a value that the epochs do not have. Compared by identity."""
 

@@ -29,7 +29,6 @@ PART_OPERATIONS_MAX = 100
 PART_BYTES_MAX = 64 << 10
 SLICE_BYTES_MAX = 512 << 10
 """Writing large values takes about 2 ms a MiB with the interpreter lock held."""
-
 _UNREADABLE = ("Corruption", "No such file or directory", "missing", "mismatch", "does not exist", "Not implemented")
 """Words in RocksDB's errors about a store whose files are missing or hold other bytes than it wrote."""
 LINKS = "gossamer-store-"

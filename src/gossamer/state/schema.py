@@ -200,7 +200,6 @@ POSITIONS: Final = _key("inbox", b"", "gossamer.cluster.inbox", "dict[int, int]"
 # What is kept of hosts from crawl to crawl.
 HOSTS_VERSION: Final = _key(HOSTS_STORE, b"version", "gossamer.state.store", "bytes", _OWN)
 HOSTS_ROUND: Final = _key(HOSTS_STORE, b"round", "gossamer.stages.frontier.hosts", "tuple[int, float]", _OWN)
-
 KEYS: Final = tuple(_declared)
 
 

@@ -21,7 +21,6 @@ FILE = "slots"
 STAGES = ("", "decode", "process")
 CONTENT_DEATHS = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE})
 """Deaths that web content can cause, in a parser or a codec. SIGKILL can come from any process and blames no page."""
-
 _RECORD = struct.Struct("<QdIBxxx")
 """Fingerprint, wall time of the start, strikes, stage (0: idle). The stage is written last, so that a supervisor never
 reads a new stage with an old start.

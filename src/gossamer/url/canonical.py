@@ -20,7 +20,6 @@ Steps = Mapping[str, Rule]
 
 STABLE_ROUNDS_MAX = 64
 """Rounds of rules, after which an address stays as it is; none of permitted length needs as many."""
-
 HOSTS_MAX: Final = 16_384
 """Entries of each cache by host (rules, and names by host rules): about 3 MB each."""
 

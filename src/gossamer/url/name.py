@@ -17,24 +17,18 @@ from gossamer.url.url import DEFAULT_PORTS, Url, drop_user_info, fingerprint, sp
 _up_to_authority = re.compile("(?s:.*?)://[^/?#]*").match
 SCHEMES: Final = ("http", "https", "ftp", "ftps", "gopher", "file")
 """Schemes with a built-in protocol module."""
-
 REQUEST_MARK: Final = "#request="
 """The text after this mark in an address represents the method and the body of a listed request, and is part of its
 key. No page can link to such an address: links lose their fragments.
 """
-
 STARTS_MAX: Final = 16_384
 """Starts of addresses (`https://host:port`) that are cached in each of two generations: about 10 MB in all."""
-
 KEYS_MAX: Final = 16_384
 """Keys by rules other than the default ones that are cached in each of two generations: about 12 MB in all."""
-
 KEYS_BYTES_MAX: Final = 500
 """Longer keys are not cached."""
-
 ORIGINS_MAX: Final = 1024
 """Origins whose port is cached: a host's pages come one after another."""
-
 START_BYTES_MAX: Final = 300
 """Longer starts are not cached: a host name has 253 bytes at most (RFC 1035, section 3.1)."""
 

@@ -10,7 +10,6 @@ from typing import Final
 
 NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS))
 """Errors that the operator fixes at the disk: it is full, or the system has made it read-only."""
-
 _FAULTS: Final = {
     errno.EROFS: ("cannot be written", "nothing is lost: mend it"),
     errno.EIO: ("fails", "mend or replace it"),

@@ -52,7 +52,6 @@ BURST_S = 0.1
 LONG_S = 0.1
 LONG_SHARE = 0.25
 """Work that held the loop longer than `LONG_S` gets at most `LONG_SHARE`: other work then has four times as long."""
-
 UNBROKEN_S = 0.02
 """After so much work the next begins in another iteration of the event loop, also if the share has time left."""
 

@@ -18,12 +18,10 @@ def script(name: str) -> str:
 
 WHOLE: Final = script("whole.js") + "\n"
 """Is before each of the others, which use its functions."""
-
 STEP: Final = WHOLE + script("step.js")
 """Is called in a world of its own, which the scripts of the page cannot change. Returns how much it did; it is called
 again after a while, until that is nothing. `gossamer.html` is the document before its first route was opened, with the
 routes behind it as sections; empty where none was."""
-
 FRAME: Final = WHOLE + script("frame.js")
 """Is over when frames were drawn: observers of what is in view hear of it with a frame. If it scrolls, it goes to where
 what is new on the page begins; the next time it brings that into view, a screen with each frame."""

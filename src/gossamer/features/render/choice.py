@@ -39,7 +39,6 @@ ALONE: Final = 3
 TEXT_GAIN_BYTES_MIN = 200
 TEXT_GAIN_SHARE_MIN = 0.5
 """More text counts as a gain if it exceeds both, so that a cookie notice does not count."""
-
 HOSTS_MAX: Final = 500
 """Hosts in memory, 5 KB each, at most 40 KB; others are in the store."""
 GROUPS_MAX: Final = 128

@@ -82,7 +82,6 @@ class VisitHistory(msgspec.Struct, array_like=True):
 
 FORGOTTEN_BELOW = 0.01
 """A bin with a weight of fewer visits is dropped."""
-
 RATE_MIN = 1e-9
 RATE_MAX = 10.0
 """Changes per second: one in 30 years, ten per second."""

@@ -98,7 +98,6 @@ def uneven_web(seed: int) -> SimwebOptions:
 
 SYNTHETIC: Mapping[str, Callable[[int], SimwebOptions]] = {"simweb-even": even_web, "simweb-uneven": uneven_web}
 """By preset: the synthetic web that it describes, by its seed."""
-
 PRESETS = msgspec.toml.decode(
     pkgutil.get_data("gossamer.lab.simulate", "presets.toml") or b"", type=dict[str, SimulationPreset]
 )

@@ -184,7 +184,6 @@ IN_FLIGHT_PAGES = 2.0
 EPOCH_VISIT_BYTES = 8_000.0
 """Memory of a visit in the open epoch and in the tables, until they are committed."""
 EPOCH_VISITS = 4_000
-
 QUEUED_URL_BYTES = 40.0
 HOST_RECORD_BYTES = 160.0
 SEEN_URL_BYTES = {"rocksdb": 12.0, "memory": 12.0, "diskmerge": 13.0}

@@ -23,7 +23,6 @@ from gossamer.options import convert
 
 READY_S_MAX = 60.0
 END_S_MAX = 10.0
-
 FREE_S_MAX = 5.0
 FREE_LOOK_S = 0.25
 """How long the port of a web may stay in use after its crawl was killed, and the interval of checks."""

@@ -21,7 +21,6 @@ ENDLESS_BYTES = 5 << 20
 FILLER = b"# nothing to see on this line, nor on the many that follow it\n"
 STANDING = re.compile(r"/robots[a-z.-]*\.txt")
 """Paths of robots.txt and of its redirect's target: no rule applies to them."""
-
 _GROUPS: dict[str, list[dict[str, list[str]]]] = tomllib.loads(
     (pkgutil.get_data("gossamer.lab.simweb", "robots.toml") or b"").decode()
 )

@@ -23,7 +23,6 @@ Headers = tuple[tuple[str, str], ...]
 
 HTML: Headers = (("Content-Type", "text/html; charset=utf-8"),)
 TEXT: Headers = (("Content-Type", "text/plain; charset=utf-8"),)
-
 FOLLOWED = frozenset((
     "anchor", "area", "frame", "iframe", "redirect", "meta_refresh", "next", "prev", "related", "cite", "sitemap",
     "feed", "sitemap_file",
@@ -211,7 +210,6 @@ SENTENCES = 6_144
 WINDOW = 4_096
 """Slices begin below this; the rest is room for the longest."""
 ANCHORS = 1_024
-
 _WORDS = tuple((pkgutil.get_data("gossamer.lab.simweb", "words.txt") or b"").decode().split())
 
 

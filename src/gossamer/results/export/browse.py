@@ -19,7 +19,6 @@ from gossamer.results.report.tables import queries
 from gossamer.stages.archive.schema import ITEM, ITEM_PLACES, ITEMS
 
 _SQL = queries(__package__, "browse.sql")
-
 PERIODS_MAX = 48
 COMPARISON_BYTES_MAX = 320_000_000
 

@@ -22,7 +22,6 @@ from gossamer.stages.archive.segments import missing_warc, warcs_in
 from gossamer.world.inputs import part_of
 
 _SQL = queries(__package__, "changes.sql")
-
 MEMORY_BYTES = 256_000_000
 ROWS_AT_ONCE = 2_000
 

@@ -37,7 +37,6 @@ from gossamer.world.process import DirectoryLock
 LIKELY_MIN = 0.5  # Of a language with a lower score nothing is said.
 _LOGS = "state/tables/"
 _SUFFIX = ".journal"
-
 READERS_S = 10.0
 """Time in which exports of other shares have read the last commit, and release the crawl's directory."""
 

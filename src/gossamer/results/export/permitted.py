@@ -34,7 +34,6 @@ from gossamer.stages.archive.members import members_of
 from gossamer.stages.archive.unpack import MARK
 
 _SQL = queries(__package__, "permitted.sql")
-
 FOLDER = "permitted"
 LIST = "permitted.jsonl"
 BODIES_ONLY = frozenset(("markdown", "pagefiles", "mirror", "datasets", "bulk"))

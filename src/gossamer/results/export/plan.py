@@ -21,7 +21,6 @@ from gossamer.results.report.tables import queries
 from gossamer.world.files import publish
 
 _SQL = queries(__package__, "plan.sql")
-
 ROW_GROUP_ROWS = 20_000
 ROW_GROUP_BYTES = 16_000_000
 COLUMNS = (
@@ -32,7 +31,6 @@ MORE = ("language", "usage_search", "usage_ai_train", "usage_ai_input", "usage_a
 """Columns that some crawls lack."""
 ORIGINAL = "warc_original"
 """Column of a part of a crawl's pages: where the payload of a revisit is, which another page may have."""
-
 _FOUND_COLUMNS = ("main_text", "markdown", "text_method", *FRONT)
 _FOUND = ", ".join(f"{name} := latest.{name}" for name in _FOUND_COLUMNS)
 _FOUND = f"CASE WHEN latest.markdown IS NOT NULL THEN struct_pack({_FOUND}, heading_ids := {{heading_ids}}) END"

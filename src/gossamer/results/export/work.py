@@ -23,7 +23,6 @@ from gossamer.world.process import DirectoryLock
 
 CHECKPOINT_BYTES = 32_000_000
 """Bytes that are written, at most, between two notes of the progress."""
-
 S = TypeVar("S", bound=msgspec.Struct)
 
 

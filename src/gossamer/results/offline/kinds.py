@@ -54,25 +54,20 @@ BEYOND = 4
 REDIRECTS = 8
 PASSING = 16
 """Its last attempt ended with an error that may pass."""
-
 LINK = 0
 EMBEDDED = 1
 SEED = 2
 AGAIN = 3
 """How a URL was found, as far as filters care: the two lowest bits of `variant`. The others stand for its text where
 that is not its key. `AGAIN` is a URL that was listed before and is to be listed again."""
-
 PAGE = RecordKind(
     "page", np.dtype([("fp", "<u8"), ("at", "<i8"), ("pos", "<u8"), ("way", "<u4"), ("flags", "u1"), ("first", "u1")])
 )
 """An attempt: when, its row, the way to it; `first` where a visit began with it."""
-
 KNOWN = RecordKind("known", np.dtype([("fp", "<u8"), ("way", "<u4")]))
 """A seen URL: its shortest path, and in the uppermost byte how often it was listed."""
-
 FROM = RecordKind("from", np.dtype([("fp", "<u8"), ("pos", "<u8"), ("site", "<u4")]))
 """A page that has links, and the first of their rows in one batch."""
-
 FOUND = RecordKind(
     "found", np.dtype([("fp", "<u8"), ("pos", "<u8"), ("way", "<u4"), ("variant", "<u4"), ("site", "<u4")])
 )

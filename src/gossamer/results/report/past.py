@@ -16,7 +16,6 @@ ATTEMPTS_MAX = 20
 FIRST_COMMIT_S = 1.0
 """About when a crawl commits first, after its start, at which it had done nothing."""
 MEMORY_BYTES_MAX = 256_000_000
-
 _WELL = "('fetched', 'not_modified', 'redirected')"
 _SQL = queries(__package__, "past.sql")
 

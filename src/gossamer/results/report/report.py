@@ -27,7 +27,6 @@ LINES_MAX = 20
 SLOWEST_MAX = 10
 COPIES_MAX = 10
 NOTHING = figures.Report()
-
 _SQL = queries(__package__, "report.sql")
 EXAMPLES_MAX = 3
 ATTEMPTS_MAX = 12

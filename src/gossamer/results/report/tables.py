@@ -24,7 +24,6 @@ RENDERED = "rendered"
 USES = {purpose: "usage_" + purpose.replace("-", "_") for purpose in PURPOSES}
 RENDER_REASON = "render_reason"
 """A column that files of 1.0.0rc1 lack."""
-
 _HOSTS = """
     CREATE TABLE hosts (
         host VARCHAR, site VARCHAR, attempts BIGINT, fetched BIGINT, bytes BIGINT, fetches BIGINT, mean_s DOUBLE,

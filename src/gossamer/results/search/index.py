@@ -26,7 +26,6 @@ POSITION = "\0position"
 """Key of the document with the index's position in the logs; it is in the same commit as the pages up to there."""
 _LOCK = ".tantivy-meta.lock"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
 LAYOUT = 2
 """Number of the layout of new indexes."""
 _LAYOUTS = {

@@ -20,7 +20,6 @@ SLOP_MAX = 100
 BOOST_MAX = 1_000.0
 FILTER_CHARACTERS_MAX = 300
 LIMIT_MAX = 1_000
-
 _OPENING = "([{"
 _CLOSING = ")]}"
 _WORD = re.compile(r"\w+")

@@ -13,7 +13,6 @@ from gossamer.model.pages import EpochRow, PageRow
 _TEXT = pa.string()
 FEW = pa.dictionary(pa.int32(), pa.string())
 """For columns that repeat few values."""
-
 TIME = pa.timestamp("us", tz="UTC")
 _OF_TYPES = {str: _TEXT, int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 
@@ -63,16 +62,13 @@ LINKS = pa.schema(
 
 EPOCHS = schema_of(EpochRow, {"committed_at": TIME, "shard": pa.int32()})
 """One row per commit."""
-
 ITEMS = "items/"
 """Prefix of the names of tables of items: `items/NAME` is a folder in a folder."""
 ITEM = "item"
 ITEM_PLACES = {"key": _TEXT, "fetched_at": TIME, ITEM: _TEXT}
 """Columns of tables of items, behind `url`."""
-
 TABLES = {"pages": PAGES, "links": LINKS, "epochs": EPOCHS}
 """By folder."""
-
 KINDS = {
     "text": _TEXT, "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "time": TIME, "texts": pa.list_(_TEXT),
     "json": _TEXT,

@@ -68,7 +68,6 @@ FTP_LISTING: Final = "text/x-ftp-listing"
 GOPHER_MENU: Final = "application/gopher-menu"
 URI_LIST: Final = "text/uri-list"
 """RFC 2483, section 5."""
-
 _CODED: Final = {"gzip": "application/gzip", "bzip2": "application/x-bzip2", "xz": "application/x-xz", "br": ""}
 # MIME Sniffing, section 7.1: a tag ends with a space or >, and may have white space before it.
 _BEGINS_AS_HTML = re.compile(

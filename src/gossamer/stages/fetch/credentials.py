@@ -15,7 +15,6 @@ OPEN_HEADERS: Final = frozenset({"user-agent", "accept", "accept-language", "acc
 """Headers in rules whose values are not secret."""
 REFERENCE_BYTES_MAX: Final = 64 * 1024
 """Largest size of a file with one secret."""
-
 _REFERENCE = re.compile(r"(env|file):(.+)", re.DOTALL)
 _PROXY = re.compile(
     r"(?:(?P<scheme>https?|socks5h?)://)?(?P<user>(?:[!$&()*+,.0-9:;=A-Z_~-]|%(?:[2-6][0-9A-F]|7[0-9A-E]|[89A-F]"

@@ -19,10 +19,8 @@ _TLS_MIN: Final = {
     "1.2": pycurl.SSLVERSION_TLSv1_2,
     "1.3": pycurl.SSLVERSION_TLSv1_3,
 }
-
 _RECEIVE_BYTES: Final = 64 * 1024
 """libcurl's receive buffer, one for all handles: fewer callbacks for a page than with the default of 16 KiB."""
-
 _OLD_TLS: Final = ("1.0", "1.1")
 _OLD_CIPHERS: Final = "DEFAULT@SECLEVEL=0"
 """Ciphers for TLS 1.0 and 1.1: their signatures use SHA-1, which OpenSSL 3 permits at level 0 alone."""

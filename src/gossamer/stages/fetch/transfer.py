@@ -29,14 +29,11 @@ OTHERS_SHARE: Final = 0.25
 """Part of `connect_s_max` for the TCP connection with an address, if the host has others that may answer."""
 FRAMING_BYTES_MIN: Final = 512 * 1024
 """Bytes that any request may receive in addition to its content (`wire_ratio_max`): TLS, interim replies."""
-
 WITH_BODY: Final = ("POST", "PUT", "PATCH")
 """Methods that are sent with a body, be it empty (RFC 9110, section 8.6)."""
-
 _OVER_TLS: Final = ("https:", "ftps:")
 NO_H2: Final = "Remote peer returned unexpected data while we expected SETTINGS"
 """libcurl's error for a server that negotiated HTTP/2 but does not speak it."""
-
 _LOWER_CASE: Final = re.compile(r"%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f])")
 """A percent-encoding that libcurl would change."""
 _RECEIVED_KINDS: Final = frozenset({pycurl.INFOTYPE_HEADER_IN, pycurl.INFOTYPE_DATA_IN, pycurl.INFOTYPE_SSL_DATA_IN})

@@ -64,13 +64,11 @@ _H2_WORDS: Final = ("nghttp2 ", "[HTTP2] ")
 _BROKEN_H2: Final = ("Invalid HTTP header field was received", "received invalid frame")
 """nghttp2's errors for a reply that breaks the rules of HTTP/2 (RFC 9113, section 8.1.1)."""
 _LOST: Final = frozenset({pycurl.E_PARTIAL_FILE, pycurl.E_RECV_ERROR, *_H2_CODES})
-
 _SILENT: Final[dict[int, str]] = {
     pycurl.E_HTTP2: "the server closed the connection over HTTP/2 without an answer",
     100: "a header line exceeds 100 KB",
 }
 """Texts for codes without a text by libcurl."""
-
 _NOT_TLS: Final = ("wrong version number", "packet length too long", "unknown protocol", "record layer failure")
 """OpenSSL's errors for a server that answers a TLS handshake in another protocol."""
 _ALERT = re.compile(r" alert ((?:bad |unsupported |no )?certificate(?: \w+)?|unknown ca)\b")
@@ -90,7 +88,6 @@ _PERMITS: Final = (
 )
 NO_STATUS_LINE: Final = "the reply has no status line"
 _NOT_HTTP: Final = "Received HTTP/0.9"
-
 NOT_LET_IN: Final = "the proxy did not accept the user name and password (HTTP 407)"
 _BY_SOCKS: Final = "cannot complete SOCKS"
 """In libcurl's error for a SOCKS proxy that answers, and does not reach the host."""
@@ -113,9 +110,7 @@ _GREETING: Final = frozenset({"https", "socks5", "socks5h"})
 """Schemes of proxies that answer before they turn to the host."""
 _NO_TUNNEL: Final = "CONNECT tunnel failed, response 407"
 """libcurl's error for a proxy that demands authentication."""
-
 _UNKNOWN: Final = ("protocol_error", True, False)
-
 _OURS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})
 """Causes of a failed connection on this machine, for which no host is blamed."""
 

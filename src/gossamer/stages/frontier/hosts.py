@@ -20,7 +20,6 @@ HOST_BYTES = 2_000
 """Memory of a host with its record, about (measured; see docs/reference/memory.md)."""
 EVICTIONS_MAX = 4
 """Hosts that are considered for eviction when one is added: more than one, so that a surplus shrinks."""
-
 DELAYS_MOVED_MAX = 4_096
 """Delays without a host's record that move with partitions: the longest ones, 64 KB."""
 

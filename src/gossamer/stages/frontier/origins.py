@@ -35,7 +35,6 @@ UNANSWERED_MAX = 10
 """The part of `PORTS_MAX` for origins that have not answered yet."""
 PROBE_SHARE = 0.1
 """Largest share of a host's time for requests to origins that do not answer, while its other origins have URLs."""
-
 ANSWERED = {"https": 1, "http": 2}
 """Bits of `HostRecord.answered`."""
 NEVER = float("inf")

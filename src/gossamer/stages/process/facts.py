@@ -122,7 +122,6 @@ _NO_NAME = re.compile(
 )
 """Addresses, numbers, and what a template or a script writes for no name."""
 _MARKUP = re.compile(r"<[^<>]*+>")
-
 COLUMNS: Mapping[str, str] = {
     "published": "time", "published_written": "text", "modified": "time", "byline": "text", "license": "text",
     "schema_types": "texts",

@@ -112,7 +112,6 @@ _XML = re.compile(
     re.DOTALL,
 )
 """In XML these tags are elements without content, of which HTML would take the rest of the page; it has no CDATA."""
-
 _NUMBERED = (b"line-n", b"linen", b"source-line", b'"ln', b".4em")
 _NUMBER = re.compile(rb"<span([^<>]*+)>(?>(?:<a[^<>]*+>)?)\s*+\d{1,6}+\s*+(?>(?:</a>)?)</span>")
 _NUMBERING = re.compile(rb"line-?n(?:o|um)|[\"' ]lnt?[\"' ]|margin-right:0?\.4em;padding:0 0?\.4em")

@@ -54,7 +54,6 @@ REPEATED_DEPTH = 3
 """A block has the class of the first of its element and those around it that has one: of these many."""
 _WORDS_MIN = 20.0
 """Lower bound of a page's words in the computation, so that a page without content does not yield an unlikely block."""
-
 _RECALL = 0.6
 """How much recall counts beside precision: the square of beta in the F score. Of news, a list of other headlines is the
 common error; a lost paragraph is rare."""

@@ -25,7 +25,6 @@ BLOCKS_MAX = 20_000
 """Blocks of one page; text after them is in no block."""
 WORK_MAX = 5_000_000
 """Steps up the stack of open elements, for all elements of a page together. About 0.5 s."""
-
 _SPACE = r"\t\n\f\r "
 _NOT_PLAIN = re.compile(rf"(/?)({tokens.NAME})|(!--|[!?/]|)")
 _REST = re.compile(rf"{tokens.VALUES}>")

@@ -29,7 +29,6 @@ _LINES_MIN = 12
 _END = b"\nstartxref\n0\n%%EOF"
 """An end that makes pypdf search a document for its objects."""
 _WHOLE = re.compile(r"https?://", re.IGNORECASE)
-
 _SENSELESS = (PyPdfError, RecursionError, ValueError, TypeError, LookupError, AttributeError)
 """Exceptions of pypdf for invalid content."""
 _FACTS = {"title": "title", "byline": "author", "published": "creation_date", "modified": "modification_date"}

@@ -120,11 +120,9 @@ _DIVIDER = re.compile(_BREAK.pattern + rb"|<(?:!--|(?i:script|style)[\t\n\f\r />
 divides = re.compile(_DIVIDER.pattern.decode()).search
 """Finds what makes the text of an element in a tree another one than `anchor_text_of` its markup."""
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,9};?|#[xX][0-9a-fA-F]{1,9};?|[A-Za-z][A-Za-z0-9]{0,40};?)")
-
 _EMPHASIS = automaton(r"(?i)</?(?:h[1-6]|b|strong)[\t\n\f\r />]")
 EMPHASIS_CHARACTERS_MAX = 10_000
 """Headings and bold text of a page that are read: what is all bold emphasizes nothing."""
-
 ANCHOR_SCAN_BYTES_MAX = 8_192
 """Markup that is read for one anchor's text."""
 STEPS_MAX = 100_000
@@ -144,7 +142,6 @@ TITLE_SCAN_BYTES_MAX = 65_536
 """Markup that is read for a title."""
 _LONG_BYTES = 8_192
 """A shorter tag, or stretch of plain tags, cannot hold many attributes or anchors: there they are not counted."""
-
 XLINK_HREF = "xlink:href"
 """Attribute of an SVG 1.1 anchor in place of `href`."""
 

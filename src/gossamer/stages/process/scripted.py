@@ -5,7 +5,6 @@ from typing import Final
 
 SIGNALS: Final = ("root", "noscript", "empty", "framework", "scripts", "")
 """Signals that scripts create a page's content, the most certain first; empty: it has scripts, but no signal."""
-
 ANCHORS_MANY = 50
 ANCHORS_FEW = 10
 ANCHORS_FEWEST = 5
@@ -15,7 +14,6 @@ UPPER_CASE_BYTES_MAX: Final = 16_384
 """Beginning of a page in which an upper-case SCRIPT is searched for: such markup is old, and has it in the head."""
 MEASURED_BYTES_MAX: Final = 2 << 20
 """Beginning of a page whose text is measured."""
-
 _SCRIPT = re.compile(
     rb"""<(?:script|SCRIPT)(?!(?i:[^<>]{0,400}\stype=["']?"""
     rb"""(?:application/(?:ld\+)?json|text/(?:plain|html|x-template)|speculationrules)))"""

@@ -52,14 +52,12 @@ ENDED_BEFORE = {
 PARAGRAPH = frozenset(("p",))
 ONCE = frozenset(("html", "head", "body"))
 """Elements that are opened only once."""
-
 NAME = r"[a-zA-Z][^\t\n\f\r />]*+"
 _NAMED = r"[\t\n\f\r /]*+[^\t\n\f\r />][^\t\n\f\r />=]*+[\t\n\f\r ]*+"
 _VALUE = r"""=[\t\n\f\r ]*+(?:"[^"]*+"|'[^']*+'|(?!["'])[^\t\n\f\r >]*+)"""
 VALUES = rf"(?>(?:{_NAMED}(?:{_VALUE}|(?!=)))*)[\t\n\f\r /]*+"
 """The attributes of a tag: a quote is one only after `=` (HTML, sections 13.2.5.32 to 13.2.5.39)."""
 _TAG = re.compile(rf"(/?+)({NAME})({VALUES})")
-
 _SHADOW_ROOT = re.compile(
     r"""[\t\n\f\r /]shadowrootmode[\t\n\f\r ]*+=[\t\n\f\r ]*+["']?(?:open|closed)\b""", re.IGNORECASE
 )

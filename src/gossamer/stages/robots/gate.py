@@ -21,14 +21,12 @@ from gossamer.world.clock import Absences, absent_s
 
 RETRY_AFTER_S_MAX = 366 * 86_400.0
 """Longest Retry-After that is used."""
-
 TEMPORARY = frozenset((408, 421, 425, 429))
 """Statuses of the client's errors that say nothing about the file: another request may be answered."""
 OTHERS_TRIED_MAX = 5
 """Addresses of a host that are tried with short waits, while no host at all has answered."""
 OTHERS_S_MAX = 15.0
 """Longest of these waits."""
-
 LONG_BYTES = 32_768
 """Longer files are parsed at intervals, if they are not in memory."""
 PARSE_INTERVAL_S = 0.8e-6

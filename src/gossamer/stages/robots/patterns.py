@@ -14,7 +14,6 @@ PART_BYTES = 60
 """Upper bound of the memory of a pattern without and with wildcards, and of each part, without their characters."""
 WILDCARDS_MAX = 8
 """Wildcards in the path of one statement about use."""
-
 _OTHER = r"[^!\"&'()+,\-./0-9:;<=>?@A-Z\[\\\]^_`a-z{|}~]"
 _UNSAFE = re.compile(_OTHER)
 _ESCAPE = re.compile(rf"%[0-9A-Fa-f]{{2}}|{_OTHER}")

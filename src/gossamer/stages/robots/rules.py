@@ -20,7 +20,6 @@ RULES_BYTES = 1_000
 SITEMAP_BYTES = 100
 STATED_BYTES = 3_000
 """Upper bound of the memory of rules, and of a sitemap and a statement without their texts."""
-
 _AGENT = re.compile(rb"\*(?=\s|\Z)|[A-Za-z_-]+")
 # A key is recognized by its beginning, as in Google's parser, which accepts these misspellings too.
 _KEYS = (

@@ -26,7 +26,6 @@ LEADING_OUT = frozenset(("anchor", "area", "frame", "iframe", "redirect", "meta_
 """Types of link that may become outlinks: those that readers follow to other pages."""
 OF_RESOURCES = frozenset((Scheme.name, Length.name, ExcludePatterns.name))
 """Filters that also judge the resources of a rendered page, which may be on any host."""
-
 NOFOLLOW = "nofollow"
 """The name of what links and pages say, among those of the filters in counts."""
 

@@ -132,7 +132,6 @@ def _suggestion(text: str) -> str:
 
 STARTS_MAX: Final = 16_384
 """Starts of addresses (`https://host:port`) whose result is cached: about 3 MB."""
-
 START_BYTES_MAX: Final = 300
 """Longer starts are not cached."""
 

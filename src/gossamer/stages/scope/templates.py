@@ -33,7 +33,6 @@ ID_CHARACTERS_MIN = 6
 """Shorter segments are not ids."""
 SLUG_HYPHENS = 3
 """A segment with this many hyphens is a title, which differs for every page."""
-
 _ID = re.compile(
     r"""(?x)
     [0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}   # a UUID

@@ -56,7 +56,6 @@ SHINGLES_MIN = 24
 ENTRIES_MAX = 64
 """Pages per block; the oldest are dropped. With a million pages of one owner, 16 are expected."""
 BLOCKS = 4
-
 _ENTRY = struct.Struct("<QHQ")
 """Simhash, partition, fingerprint."""
 _TABLE = b"\0near"

@@ -26,7 +26,6 @@ ADDRESS_BYTES_MAX = 1 << 15
 """Bytes of an address in which these words are searched for."""
 LOWEST_MAX = 512
 """Hashes that a sketch keeps."""
-
 SIGNATURE_VALUES = 128
 """16-bit values of a signature."""
 SHINGLES_MIN = 24
