@@ -451,8 +451,10 @@ class PageRendering(BrowserRendering):
 
         self._begin(url)
         try:
-            file = examined.content.file
-            body = examined.content.body if file is None else file.open().read()
+            body = examined.content.body
+            if (file := examined.content.file) is not None:
+                with file.open() as reader:
+                    body = reader.read()
             document = msgspec.structs.replace(reply, body=body)
             supply = Supply(get, lambda: self.resources.is_delayed(page_id), self.resources.session_of(url))
             dom = await self._renderer.render(document, supply, url.host)
