@@ -450,7 +450,7 @@ class ClusterCrawler(BaseCrawler):
         for shard in cast("list[dict[str, object]]", self._status["shards"]):
             shard["state"] = state
         self._status |= {"state": state, "ended": end, "waiting_for": ""}
-        self._status["ended_says"] = end_text(read_status(self._status))
+        self._status["ended_says"] = end_text(read_status({**self._status, "shards": []}))
         return end
 
     async def _make_views(self) -> None:

@@ -279,7 +279,7 @@ class Outcomes:
         follow = stages.copies.judge(visit, examined.content, links, row)
         original = stages.namer.name(row.duplicate_of) if row.duplicate_of else None
         if seed and row.title and (original is None or original.site != url.site):
-            self._counters.note_alike(f"have the page {row.title[:60]!r} ({row.digest})")
+            self._counters.note_alike(f"have one page ({row.digest})")
         if not visit.revisit:  # A revisit is no evidence of a trap.
             stages.trapping.note_page(url, examined.content, row, self._first_address(visit))
         if stages.chain.judges_language:
