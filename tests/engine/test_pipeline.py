@@ -219,10 +219,7 @@ def test_a_seed_that_redirects_elsewhere_brings_its_target_into_scope_and_says_s
     ("answer", "says"),
     [
         (moved("http://portal.test/login"), "5 of 5 seeds redirect to http://portal.test/"),
-        (
-            reply(b"<title>Hotel</title><form>"),
-            "5 of 5 seeds have one page (sha1:TCJNBXK3D7KGS2JIVRITABYG56HXMPPS)",
-        ),
+        (reply(b"<title>Hotel</title><form>"), "5 of 5 seeds have one page (sha1:TCJNBXK3D7KGS2JIVRITABYG56HXMPPS)"),
     ],
 )
 def test_one_answer_in_place_of_those_of_all_seeds_is_reported(tmp_path: Path, answer: Reply, says: str) -> None:
