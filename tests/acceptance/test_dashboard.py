@@ -530,7 +530,15 @@ def test_no_page_scrolls_sideways(
     page.locator("#pages button").first.click()
     expect(page.locator("#why-answer .verdict")).to_contain_text("fetched")
     page.locator("#active th a").first.click()
-    expect(page.locator("#host-answer svg")).to_be_visible()
+    expect(page.locator("#host-answer dl")).not_to_contain_text("[object")
+    over_time = page.locator("#host-answer svg")
+    too_late = page.locator("#host-answer .bad")
+    for _ in range(5):  # What reads gives way to all else, and a busy machine may leave it no time.
+        expect(over_time.or_(too_late).first).to_be_visible(timeout=120_000)
+        if over_time.is_visible():
+            break
+        page.locator("#host-shown").press("Enter")
+    expect(over_time).to_be_visible()
     assert page.evaluate(WIDE) == [0, []]
     page = opened(failed.address, **look)
     expect(page.locator("#reasons tbody tr")).to_have_count(3)

@@ -86,7 +86,7 @@ function shown(host, state, over) {
     ["failures", failures ? `${count(failures)} in a row` : "none"],
     ["reason", state.reason],
     ["origin", state.origin ? `${state.origin.origin}: ${state.origin.state}: ${state.origin.reason}` : ""],
-    ["budget", state.budget ? Object.entries(state.budget).map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`).join(", ") : ""],
+    ["budget", state.budget ? withValues(state.budget) : ""],
   ].filter(([, value]) => value);
   return [
     make("dl", {}, ...facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, harmless(value))])),
@@ -97,6 +97,12 @@ function shown(host, state, over) {
     ...attempts(recent.of(host)),
     make("p", { class: "small" }, ...prose(`\`gossamer robots DIR ${host}\` shows its robots.txt and what changed in it.`)),
   ];
+}
+
+// What is within another value stands in brackets; what is empty is left out.
+function withValues(values) {
+  const shown = ([name, value]) => `${name.replaceAll("_", " ")} ${value instanceof Object ? `(${withValues(value)})` : value}`;
+  return Object.entries(values).map(shown).filter((one) => !one.endsWith(" ()")).join(", ");
 }
 
 function attempts(found) {
