@@ -461,7 +461,7 @@ def test_two_tabs_see_what_the_other_one_set(crawl: Served, opened: Opened) -> N
     two.select_option("#set-key", "crawl.patience_s")
     before = two.input_value("#set-value")
     changed(one, "crawl.patience_s", "77", f"crawl.patience_s: {before} → 77")
-    until(lambda: float(two.input_value("#set-value")) == 77)  # It shows the new value, unless somebody types.
+    until(lambda: float(two.input_value("#set-value")) == 77)  # It shows the new value, unless the operator types.
     two.fill("#set-value", "78")
     changed(one, "crawl.patience_s", "79", "→ 79")
     expect(two.locator("#changes")).to_contain_text("→ 79")

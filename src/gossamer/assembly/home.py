@@ -159,13 +159,12 @@ def lock_directory(
 
 
 def _refuse_root(directory: Path) -> None:
-    """Raise ConfigError where the crawl of another user would get files of root, which that user may not read. On a
-    share all files may get one owner.
-    """
-    owner = (directory / FILE).stat().st_uid
+    """Raise ConfigError: files of root would shut out the crawl's owner. On a share all files may have one owner."""
+    if not (owner := (directory / FILE).stat().st_uid):
+        return
     with tempfile.TemporaryFile(dir=directory) as file:
-        ours = os.fstat(file.fileno()).st_uid
-    if ours == 0 != owner:
+        is_of_root = os.fstat(file.fileno()).st_uid == 0
+    if is_of_root:
         whose = f"{directory} belongs to user {owner}"
         raise ConfigError(f"{whose}, and files of root would shut out its owner; run this as that user")
 

@@ -444,13 +444,15 @@ class Fleet:
     def _is_due(self, wish: CrawlWish) -> bool:
         """Return whether a crawl is due. A wrong clock may have set it too late: then it is corrected."""
         now = self._wall()
+        if wish.due_at <= now:
+            return wish.due_at > 0
         with suppress(RefusedError):  # There may be none.
             schedule = read_schedule(wish.schedule)
             following = schedule.next_after(now)
             # Not the next time: a clock that goes back a little starts no second run.
             if wish.due_at > schedule.next_after(following):
                 wish.due_at = following
-        return 0 < wish.due_at <= now
+        return False
 
     async def _run_again(self, name: str, entry: _Entry) -> None:
         """Start a crawl that is due as a new one, unless it or its run before is not over."""

@@ -277,9 +277,10 @@ class Outcomes:
         seed = self.recorder.seed(visit)
         links = self._links_of_seed(visit, seed, found, examined)
         follow = stages.copies.judge(visit, examined.content, links, row)
-        original = stages.namer.name(row.duplicate_of) if row.duplicate_of else None
-        if seed and row.title and (original is None or original.site != url.site):
-            self._counters.note_alike(f"have one page ({row.digest})")
+        if seed and row.title:
+            original = stages.namer.name(row.duplicate_of) if row.duplicate_of else None
+            if original is None or original.site != url.site:
+                self._counters.note_alike(f"have one page ({row.digest})")
         if not visit.revisit:  # A revisit is no evidence of a trap.
             stages.trapping.note_page(url, examined.content, row, self._first_address(visit))
         if stages.chain.judges_language:

@@ -396,7 +396,9 @@ class FrontierMachine(RuleBasedStateMachine):
         """A request for a URL was made: nobody takes more than a round's budget, however many are out at once."""
         if self.budget is None or isinstance(lease, PrerequisiteLease):
             return
-        host, number, spent = lease.url.host, self.frontier.ledger.round, self.known.spent
+        host = lease.url.host
+        number = self.frontier.ledger.round
+        spent = self.known.spent
         for name, most in ((host, self.budget.host_pages), (SITES[host], self.budget.site_pages)):
             spent[number, name] += 1
             assert most is None or spent[number, name] <= most

@@ -99,7 +99,7 @@ function shown(host, state, over) {
   ];
 }
 
-// What is within another value stands in brackets; what is empty is left out.
+// A value within a value is in brackets; an empty one is left out.
 function withValues(values) {
   const shown = ([name, value]) => `${name.replaceAll("_", " ")} ${value instanceof Object ? `(${withValues(value)})` : value}`;
   return Object.entries(values).map(shown).filter((one) => !one.endsWith(" ()")).join(", ");

@@ -7,7 +7,7 @@ import { ask, hasToken, whenTokenComes } from "./wire.js";
 const NO_TOKEN = "Controls are off. Open the address that gossamer printed, with its token, or put #token=… behind this one: the token is the line in state/console.token of the crawl’s directory.";
 const WORDS = { none: null };
 let state = "", isOver = false, canResume = false, live = {}, changedAt = -1;
-// Whether somebody has typed into the field of the settings what is not sent yet, or was refused.
+// Whether the field of the settings has text that is not sent yet, or was refused.
 let typed = false;
 
 // A server of many crawls can begin them anew; a crawl's own console ends with it.

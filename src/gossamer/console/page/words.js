@@ -64,7 +64,7 @@ export const share = (part) => `${(100 * part).toFixed(1)}%`;
 export const outcome = (name) => OUTCOMES[name] ?? harmless(name);
 export const limit = (name) => LIMITS[name] ?? harmless(name);
 
-// A number that somebody typed, perhaps with a decimal comma; else the text, which the server judges: 10,000 is not 10.
+// A number as typed, perhaps with a decimal comma; else the text, which the server judges: 10,000 is not 10.
 export function typed(text) {
   const plain = text.trim().replace(/^(\d*),(\d\d?)$/, "$1.$2");
   return /^-?\d+$|^-?\d*\.\d\d?$/.test(plain) ? Number(plain) : text.trim();

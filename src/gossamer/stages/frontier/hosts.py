@@ -166,8 +166,7 @@ class HostTable:
                 return
             name, host = clean.popitem(last=False)
             if host.idle:
-                hosts.pop(
-                    name, None
-                )  # It may have been dropped already and then changed by a caller that still held it.
+                # It may have been dropped already and then changed by a caller that still held it.
+                hosts.pop(name, None)
             else:
                 clean[name] = host

@@ -17,9 +17,7 @@ from gossamer.world.dice import Dice
 RECORD_BYTES = 300
 """Approximate memory of a record without text."""
 ELSEWHERE_S_MAX = 10.0
-"""Longest wait for the robots.txt of an origin of which the crawl requests no content: two or three attempts where
-connections are refused, and one that ended with a time limit.
-"""
+"""Longest wait for robots.txt where only outlinks lead: for two or three refused connections, or one time limit."""
 WITHOUT = ("gopher://", "file://")
 """Prefixes of addresses without robots.txt: RFC 9309, section 2.3, names only HTTP and FTP."""
 RECORDS = b"robots:"
