@@ -118,7 +118,9 @@ def test_a_busy_server_is_distinguished_from_one_that_failed(driven: Driven) -> 
     ("failure", "answers"),
     [
         (Failure("connect_error", "the kept connection closed without an answer", retry=True, again=True), 0),
+        (Failure("connect_error", "the kept connection closed with its last bytes", retry=True, wire_bytes=25), 0),
         (Failure("internal_error", "EMFILE on this machine", retry=True), 0),
+        (Failure("internal_error", "the disk is full", wire_bytes=10), 1),
         (Failure("connect_error", "refused", host_level=True), 0),
         (Failure("protocol_error", "the reply ended early", wire_bytes=10), 1),
         (Failure("tls_error", "a certificate of another name"), 1),

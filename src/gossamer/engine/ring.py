@@ -177,8 +177,8 @@ class Ring:
         fetch_s = result.fetch_s or now - started
         if isinstance(result, Failure):
             wire_bytes = max(result.wire_bytes, result.came.wire_bytes if result.came is not None else 0)
-            # A kept connection that closed, or a limit of this machine.
-            is_left = result.outcome in ("connect_error", "internal_error") and not wire_bytes
+            is_closed = result.outcome == "connect_error" and result.came is None  # Its end counts as a byte.
+            is_left = is_closed or (result.outcome == "internal_error" and not wire_bytes)  # Of this machine's limits.
             kind: Literal["failed", "left", "answered"] = "left" if is_left else "answered"
             kind = "failed" if result.host_level else kind
             return Contact(fetch_s, kind, error=result.error, wire_bytes=wire_bytes, is_alone=result.is_alone)
