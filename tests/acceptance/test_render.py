@@ -83,7 +83,7 @@ def browsers(sessions: set[int] | None = None) -> list[str]:
     folders = f"{os.environ['TMPDIR']}/gossamer-browser-"
     sessions = set() if sessions is None else sessions
     sessions |= {session for session, command in processes if folders in command}
-    return [command[:200] for session, command in processes if session in sessions]
+    return [command[:400] for session, command in processes if session in sessions]
 
 
 @pytest.mark.promise("What is fetched", "With `--render always` links are followed that only scripts make.")

@@ -58,7 +58,8 @@ def crawl(config: Config, folder: Path) -> int:
     guards = [0]
 
     def look(_: Shards) -> None:
-        guards.append(sum("guard.py" in command for command in browsers()))
+        # A browser that starts is a copy of its guard for a moment, with the same command.
+        guards.append(len({command for command in browsers() if "guard.py" in command}))
 
     running = Shards(config, folder / "c", 2, assemble)
     running.round_s = 0.05
