@@ -15,8 +15,11 @@ class SmallProxy(ThreadingTCPServer):
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, port: int, kind: str = "http", user: str = "") -> None:
-        super().__init__(("127.0.0.1", 0), Passing)
+    def __init__(self, port: int, kind: str = "http", user: str = "", *, listens: bool = True) -> None:
+        """One that does not listen refuses connections, and keeps its port from servers of other tests."""
+        super().__init__(("127.0.0.1", 0), Passing, bind_and_activate=listens)
+        if not listens:
+            self.server_bind()
         self.target = port
         self.kind = kind
         self.passed: list[str] = []

@@ -20,7 +20,7 @@ from gossamer.lab.simweb.truth import Truth
 from gossamer.options import convert
 from tests.further import with_further
 from tests.rates import rates
-from tests.ring.crawls import BRIEF, command_line, crawl, rows
+from tests.ring.crawls import BRIEF, PATIENT, command_line, crawl, rows
 
 PROMISES = {
     "polite": Promise(delay_s_min=0.1, factor=10, delay_s_max=0.6, address_delay_s=0.01),
@@ -32,8 +32,6 @@ PROMISES = {
 SEVERAL_AT_ONCE = pytest.param("own", marks=(pytest.mark.acceptance, pytest.mark.paced))
 """Its requests tell a reply that is known from one that a machine at its limit has not read yet."""
 COMMIT_S = 0.25
-PATIENT = ("fetch.connect_s_max=20.0", "fetch.request_s_max=20.0")
-"""No server of these tests stalls: what takes long is a machine that does other things as well."""
 UTILISATION_MIN = 0.8
 ATTEMPTS_MAX = 3
 BACKOFF_S = 0.2

@@ -114,13 +114,25 @@ def test_a_site_that_never_answers_is_tried_through_each_proxy() -> None:
     assert {used() for _ in range(9)} == {other}
 
 
+def failing_proxy(works: SmallProxy, user: str = "", *, listens: bool = True) -> SmallProxy:
+    """Return a proxy that is the first choice of at least two sites: which one a site gets depends on their ports."""
+    while True:
+        fails = SmallProxy(works.target, user=user, listens=listens)
+        sites = {site_of(host) for host in HOSTS}
+        chosen = [
+            site for site in sites if crc32(f"{site} {fails.url}".encode()) < crc32(f"{site} {works.url}".encode())
+        ]
+        if 2 <= len(chosen) < len(sites):
+            return fails
+        fails.server_close()
+
+
 @pytest.mark.promise("Operation", "A proxy of a pool that fails is left out for a while, and status names it.")
 def test_a_proxy_that_fails_is_left_out(tmp_path: Path) -> None:
     sites = Sites()
     works = SmallProxy(sites.server_port)
-    fails = SmallProxy(sites.server_port, user="me:s3cretXYZZY@")
-    fails.server_close()
-    with serving(sites, works):
+    fails = failing_proxy(works, user="me:s3cretXYZZY@", listens=False)
+    with serving(sites, works), fails:
         found = crawled(tmp_path / "crawl", sites, f"any=['{works.url}', '{fails.url}']")
     assert found.end == "finished", found.critical()
     assert Counter(row["outcome"] for row in found.rows)["fetched"] == len(HOSTS) * PAGES
@@ -141,20 +153,6 @@ def test_a_proxy_that_fails_is_left_out(tmp_path: Path) -> None:
     assert not [place for place, data in contents(tmp_path / "crawl") if b"s3cretXYZZY" in data and "toml" not in place]
 
 
-def refusing(works: SmallProxy, answer: bytes) -> SmallProxy:
-    """Return a proxy that passes nothing on, and is the first choice of at least two sites."""
-    while True:
-        fails = SmallProxy(works.target)
-        sites = {site_of(host) for host in HOSTS}
-        chosen = [
-            site for site in sites if crc32(f"{site} {fails.url}".encode()) < crc32(f"{site} {works.url}".encode())
-        ]
-        if 2 <= len(chosen) < len(sites):
-            fails.answers = answer
-            return fails
-        fails.server_close()
-
-
 @pytest.mark.parametrize(
     ("answer", "resolves"),
     [(b"HTTP/1.1 502 Bad Gateway", "true"), (b"HTTP/1.1 502 Bad Gateway", "false"), (b"HTTP/1.1 403 No", "false")],
@@ -162,7 +160,8 @@ def refusing(works: SmallProxy, answer: bytes) -> SmallProxy:
 def test_a_proxy_that_reaches_no_host_is_left_out_while_others_do(tmp_path: Path, answer: bytes, resolves: str) -> None:
     sites = Sites()
     works = SmallProxy(sites.server_port)
-    fails = refusing(works, answer + b"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+    fails = failing_proxy(works)
+    fails.answers = answer + b"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     with serving(sites, works, fails):
         found = crawled(
             tmp_path / "crawl", sites, f"any=['{works.url}', '{fails.url}']", f"fetch.proxy_resolves={resolves}",

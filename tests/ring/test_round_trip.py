@@ -15,7 +15,7 @@ from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.sheet import ServedAnswer
 from gossamer.lab.simweb.web import Web
 from tests.further import with_further
-from tests.ring.crawls import OWN, Crawled, crawl
+from tests.ring.crawls import HASTY, OWN, Crawled, crawl
 from tests.stages.archive import strict
 from tests.stages.archive.strict import Read
 
@@ -90,7 +90,7 @@ def test_a_whole_web_comes_back_as_it_was_sent(tmp_path: Path, compression: str,
     """With most bodies too large for memory, and with most of them within it."""
     with SimwebProcess(ALL, tmp_path / "web") as simweb:
         crawled = crawl(
-            simweb.seeds, tmp_path / "crawl", *OWN, *SMALL_FILES, f"archive.warc_compression='{compression}'",
+            simweb.seeds, tmp_path / "crawl", *HASTY, *SMALL_FILES, f"archive.warc_compression='{compression}'",
             f"fetch.body_memory_bytes_max={memory_bytes}", hosts=str(simweb.hosts_file), scope="any",
         )  # fmt: skip
     assert (crawled.end, crawled.critical()) == ("finished", "")
@@ -180,7 +180,7 @@ def test_robots_and_request_records_can_be_left_out(tmp_path: Path) -> None:
     bare = [f"archive.warc_{name}=false" for name in ("robots", "request_records", "metadata_records")]
     with SimwebProcess(SimwebOptions.plain(seed=3, hosts=3, pages=20), tmp_path / "web") as simweb:
         crawled = crawl(
-            simweb.seeds, tmp_path / "crawl", *OWN, *bare, hosts=str(simweb.hosts_file), scope="any"
+            simweb.seeds, tmp_path / "crawl", *HASTY, *bare, hosts=str(simweb.hosts_file), scope="any"
         )  # fmt: skip
     archived = Archived(crawled)
     assert strict.faults(archived.files) == []

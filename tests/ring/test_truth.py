@@ -12,13 +12,13 @@ from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.truth import Scope, Truth, TruthWalk
 from tests.further import with_further
-from tests.ring.crawls import OWN, Crawled, crawl
+from tests.ring.crawls import HASTY, OWN, Crawled, crawl
 
 pytestmark = pytest.mark.promise(
     "What is fetched", "A crawl fetches exactly what the web and the scope define, in any order of replies."
 )
 
-FEW = (*OWN, "crawl.concurrency=32")
+FEW = "crawl.concurrency=32"
 """As many requests at once as leave a healthy page its time (`fetch.request_s_max`) beside other tests."""
 SMALL = {"oversized_bytes": 3_000_000, "bomb_bytes": 8_000_000, "drip_s": 0.2, "crawl_delay_s": 0.1, "retry_after_s": 1}
 
@@ -41,7 +41,7 @@ def assert_right(crawled: Crawled, walked: TruthWalk, simweb: SimwebProcess, *, 
 def test_a_plain_web_is_fetched_whole(tmp_path: Path) -> None:
     options = SimwebOptions.plain(seed=7, hosts=10, pages=300)
     with SimwebProcess(options, tmp_path / "web") as simweb:
-        crawled = crawl(simweb.seeds, tmp_path / "crawl", *FEW, hosts=str(simweb.hosts_file), scope="any")
+        crawled = crawl(simweb.seeds, tmp_path / "crawl", *OWN, FEW, hosts=str(simweb.hosts_file), scope="any")
     walked = Truth(simweb.web).walk(simweb.seeds, links=True)
     assert_right(crawled, walked, simweb)
     assert set(crawled.outcomes.values()) == {"fetched"}
@@ -64,7 +64,8 @@ def test_a_web_is_the_same_where_links_await_the_duplicate_check(tmp_path: Path,
         crawled = crawl(
             simweb.seeds,
             tmp_path / "crawl",
-            *FEW,
+            *OWN,
+            FEW,
             *HOLDING,
             hosts=str(simweb.hosts_file),
             scope="any",
@@ -79,7 +80,7 @@ def test_a_web_is_the_same_where_links_await_the_duplicate_check(tmp_path: Path,
 def test_every_odd_behaviour_ends_as_it_must(tmp_path: Path) -> None:
     options = SimwebOptions(seed=7, hosts=40, pages=300, shares={"robots_stall": 0}, links_per_page=12, **SMALL)
     with SimwebProcess(options, tmp_path / "web") as simweb:
-        crawled = crawl(simweb.seeds, tmp_path / "crawl", *FEW, hosts=str(simweb.hosts_file), scope="any")
+        crawled = crawl(simweb.seeds, tmp_path / "crawl", *HASTY, FEW, hosts=str(simweb.hosts_file), scope="any")
     assert_right(crawled, Truth(simweb.web).walk(simweb.seeds, links=True), simweb)
     ends = set(crawled.outcomes.values())
     assert ends >= {"fetched", "redirected", "http_error", "robots_denied", "robots_unreachable", "timeout"}
@@ -91,7 +92,9 @@ def test_traps_are_bounded_by_depth_and_everything_else_is_found(tmp_path: Path)
         seed=5, hosts=6, pages=40, behaviours=KINDS, shares=dict.fromkeys(KINDS, 0.2), links_per_page=5
     )
     with SimwebProcess(options, tmp_path / "web") as simweb:
-        crawled = crawl(simweb.seeds, tmp_path / "crawl", *FEW, hosts=str(simweb.hosts_file), scope="any", max_depth=6)
+        crawled = crawl(
+            simweb.seeds, tmp_path / "crawl", *OWN, FEW, hosts=str(simweb.hosts_file), scope="any", max_depth=6
+        )
     assert_right(crawled, Truth(simweb.web).walk(simweb.seeds, depth_max=6), simweb, links=False)
 
 
@@ -103,7 +106,7 @@ def test_the_scope_is_what_the_seeds_bring_in(tmp_path: Path, scope: Scope) -> N
         web = simweb.web
         page = next(web.url(web.hosts[0], number) for number in range(1, 10) if web.hosts[0].pages > number)
         seeds = (page, web.front(web.hosts[4])) if scope == "prefix" else (web.fronts[0], web.fronts[4])
-        crawled = crawl(seeds, tmp_path / "crawl", *FEW, hosts=str(simweb.hosts_file), scope=scope)
+        crawled = crawl(seeds, tmp_path / "crawl", *OWN, FEW, hosts=str(simweb.hosts_file), scope=scope)
     assert_right(crawled, Truth(web).walk(seeds, scope, links=True), simweb)
 
 
@@ -150,12 +153,12 @@ def test_each_behavior_on_many_hosts(tmp_path: Path, behaviours: tuple[str, ...]
     shares = dict.fromkeys(behaviours, 0.7 if behaviours != ("copies", "mirror") else 0.4)
     options = SimwebOptions(seed=2, hosts=8, pages=40, behaviours=behaviours, shares=shares, links_per_page=8, **SMALL)
     with SimwebProcess(options, tmp_path / "web") as simweb:
-        crawled = crawl(simweb.seeds, tmp_path / "crawl", *FEW, hosts=str(simweb.hosts_file), scope="any")
+        crawled = crawl(simweb.seeds, tmp_path / "crawl", *OWN, FEW, hosts=str(simweb.hosts_file), scope="any")
     assert_right(crawled, Truth(simweb.web).walk(simweb.seeds, links=True), simweb)
 
 
 def test_robots_of_every_kind(tmp_path: Path) -> None:
     options = SimwebOptions(seed=9, hosts=24, pages=60, behaviours=tuple(ROBOTS), links_per_page=8, **SMALL)
     with SimwebProcess(options, tmp_path / "web") as simweb:
-        crawled = crawl(simweb.seeds, tmp_path / "crawl", *FEW, hosts=str(simweb.hosts_file), scope="any")
+        crawled = crawl(simweb.seeds, tmp_path / "crawl", *HASTY, FEW, hosts=str(simweb.hosts_file), scope="any")
     assert_right(crawled, Truth(simweb.web).walk(simweb.seeds, links=True), simweb)
