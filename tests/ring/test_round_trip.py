@@ -158,7 +158,8 @@ def check_pointers(archived: Archived) -> None:
 
 def test_lookups_are_archived_when_asked_for(tmp_path: Path) -> None:
     with SimwebProcess(SimwebOptions.plain(seed=3, hosts=6, pages=40), tmp_path / "web") as simweb:
-        lookups = ("archive.warc_dns=true", *(one for one in OWN if not one.startswith("resolve.servers")))
+        sets = (one for one in OWN if not one.startswith("resolve.servers"))
+        lookups = (*sets, "archive.warc_dns=true", "resolve.timeout_s=20")
         crawled = crawl(
             simweb.seeds, tmp_path / "crawl", *lookups, dns=(simweb.dns,), scope="any", contact="me@example.org"
         )
