@@ -49,12 +49,7 @@ BRIEF = (
 """Every pause that a crawl of the real web makes, scaled down."""
 HASTY = ("politeness.preset='own'", *BRIEF)
 """For webs with servers that never answer. A sound one's answer may come too late on a busy machine."""
-PATIENT = (
-    "fetch.connect_s_max=60.0",
-    "fetch.request_s_max=60.0",
-    "watch.stall_s=60.0",
-    "watch.commit_s_max=60.0",
-)
+PATIENT = ("fetch.connect_s_max=60.0", "fetch.request_s_max=60.0", "watch.stall_s=60.0", "watch.commit_s_max=60.0")
 """No server of the test stalls: what takes long is a machine that does other things as well, which is no alarm."""
 OWN = (*HASTY, *PATIENT)
 

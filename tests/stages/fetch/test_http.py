@@ -907,9 +907,9 @@ def test_quick_requests_are_not_ended_for_slow_ones(run: Run, monkeypatch: pytes
     monkeypatch.setattr("gossamer.stages.fetch.driver.LAG_S", 0.5)
 
     async def flows(_server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 15000\r\n\r\n")
-        for _ in range(15):
-            writer.write(bytes(1_000))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 750000\r\n\r\n")
+        for _ in range(15):  # Quick enough for a machine that stops for some seconds.
+            writer.write(bytes(50_000))
             await asyncio.sleep(0.1)
         return False
 
@@ -917,7 +917,7 @@ def test_quick_requests_are_not_ended_for_slow_ones(run: Run, monkeypatch: pytes
         async with serving(never) as mute, serving(flows) as quick, speaking() as module:
             first = asyncio.create_task(module.fetch(to(quick, concurrency=4)))
             slow = [asyncio.create_task(module.fetch(to(mute, concurrency=4))) for _ in range(3)]
-            assert replied(await first).body == bytes(15_000)
+            assert replied(await first).body == bytes(750_000)
             assert [task.done() for task in slow] == [True, False, False]
             for task in slow:
                 task.cancel()

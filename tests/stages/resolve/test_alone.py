@@ -6,6 +6,7 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
 
 import pytest
 
@@ -137,14 +138,17 @@ def test_a_malformed_zone_that_falls_silent_is_bounded_in_time_and_number() -> N
     async def main() -> None:
         zone = Zone(raw={"evil.test": MALFORMED["cut answer"]})
         async with resolving(zone, timeout_s=0.2, lookup_s_max=0.5) as resolver:
-            await resolver.resolve("first.evil.test")
+            names = (f"first{i}.evil.test" for i in count())
+            while not resolver._alone.holds("x.evil.test"):  # On a busy machine an answer may come too late.
+                await resolver.resolve(next(names))
+            zone.asked.clear()
             bad = [f"x{i}.evil.test" for i in range(80)]
             zone.silent.update(bad)
             async with asyncio.timeout(30):
                 found = await resolve(resolver, bad)
             assert all(isinstance(one, Failure) and one.retry for one in found)
             # Two at a time, for half a second; where the loop is held up, some more begin in that time.
-            assert 2 <= len(set(zone.asked)) - 1 <= 20
+            assert 2 <= len(set(zone.asked)) <= 20
 
     asyncio.run(main())
 
