@@ -58,7 +58,7 @@ def crawl(config: Config, folder: Path) -> int:
     guards = [0]
 
     def look(_: Shards) -> None:
-        # A browser that starts is a copy of its guard for a moment, with the same command.
+        # Each names its own folder. One that starts its browser is two processes with one command for a moment.
         guards.append(len({command for command in browsers() if "guard.py" in command}))
 
     running = Shards(config, folder / "c", 2, assemble)

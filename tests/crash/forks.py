@@ -88,5 +88,9 @@ def forks(module: str) -> Iterator[Forks]:
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
         env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"},
     )  # fmt: skip
-    yield Forks(program)
-    program.communicate(timeout=60)
+    with program:  # Whatever a test ends with, no later test finds what this one left.
+        try:
+            yield Forks(program)
+            program.communicate(timeout=60)
+        finally:
+            program.kill()
