@@ -79,6 +79,21 @@ def test_in_a_compressed_file_it_costs_itself(tmp_path: Path, damage: str, form:
     assert bool(records.says()) == (damage != "zeros")
 
 
+@pytest.mark.parametrize(
+    "first",
+    [[record(0, 60)], [record(0), record(1, 60)], [record(0, 60), record(1)]],
+    ids=["alone", "behind another", "before another"],
+)
+def test_a_length_that_is_too_short_is_no_fault_of_a_record_with_its_own_member(
+    tmp_path: Path, first: list[bytes]
+) -> None:
+    """Writers that count characters for bytes (webrecorder/warcio#121)."""
+    (tmp_path / "a.warc.gz").write_bytes(gzip.compress(b"".join(first)) + gzip.compress(record(len(first))))
+    found, records = numbers(tmp_path / "a.warc.gz")
+    assert found == list(range(len(first) + 1))
+    assert bool(records.says()) == (len(first) > 1)
+
+
 def test_a_sound_file_has_no_faults(tmp_path: Path) -> None:
     (tmp_path / "a.warc").write_bytes(b"".join(map(record, range(9))))
     found, records = numbers(tmp_path / "a.warc")

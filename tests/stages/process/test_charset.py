@@ -155,6 +155,24 @@ def test_a_page_of_utf8_with_a_part_in_another_encoding_is_still_utf8() -> None:
     assert to_utf8("é".encode() + b"\xe9", "utf-8") == ("é".encode() + b"\xe9", "utf-8")
 
 
+@pytest.mark.parametrize(
+    ("head", "name"),
+    [
+        ('<meta httpequiv="ContentType" content="text/html; charset=gbk">', "gbk"),  # scrapy/w3lib#155
+        ("<meta name='content-type' content='text/html;charset = \"gb2312\"'>", "gbk"),
+        ("<meta http-equiv=Content-Type content='text/html; charset:Big5'>", "big5"),
+        ("<meta http-equiv='Content Type' content='text/html; charset=gbk'>", "euc-jp"),
+        ("<meta name=charset-of content='charset=gbk'>", "windows-1252"),
+    ],
+)
+def test_an_encoding_that_is_named_elsewhere_counts_if_the_page_is_valid_in_it(head: str, name: str) -> None:
+    text = "日本\u3042の" if name == "euc-jp" else "网站地图" if name == "gbk" else "繁體中文"
+    body = head.encode() + ("déjà vu".encode("latin-1") if name == "windows-1252" else text.encode(name))
+    if name == "euc-jp":
+        body = body.replace(b"charset=gbk", b"charset=euc-jp")
+    assert to_utf8(body, "")[1] == name
+
+
 def test_a_page_in_windows_1251_is_read() -> None:
     body = "<title>Жуки</title><a href='/ж'>ссылка</a>".encode("windows-1251")
     found = findings(body, charset="windows-1251")

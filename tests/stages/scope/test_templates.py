@@ -24,6 +24,9 @@ from gossamer.stages.scope.templates import TemplateNode, literal_start, templat
         ("/find?b=1&a=2&a=3", "/find?a&b"),
         ("/facade.html", "/facade.html"),
         ("/deadbeef", "/deadbeef"),
+        ("/00/01/02/x", "/{n}/{n}/{n}/x"),
+        ("/00/01/02/03/04/x/", "/{n}/{n}/{n}/**/x/"),
+        ("/a//////b", "/a////**/b"),
     ],
 )
 def test_what_varies_is_left_open(path: str, narrowest: str) -> None:

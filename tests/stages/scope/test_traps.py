@@ -200,6 +200,11 @@ def again(path: str) -> tuple[list[object], list[str]]:
     return frame(), [f"{path}a/", f"{path}b/"]
 
 
+def numbered(path: str) -> tuple[list[object], list[str]]:
+    """Relative links to pages with numbers, that a server also shows below each other (browsertrix-crawler#410)."""
+    return frame(), [f"{path.rpartition('/')[0]}/s{n}.html{end}" for n in range(2) for end in ("", "/")]
+
+
 def facets(path: str) -> tuple[list[object], list[str]]:
     chosen = set(path.partition("?")[2].split("&")) - {""}
     dice = random.Random(path)
@@ -250,6 +255,12 @@ def test_what_has_no_end_and_nothing_new_is_cut_off(site: Site, start: str, temp
     assert [trap.template for trap in crawl.sprung] == [template]
     assert len(crawl.fetched) <= pages
     assert 0.9 <= crawl.sprung[0].score <= 1
+
+
+def test_numbered_pages_below_each_other_have_no_trap_for_each_depth() -> None:
+    crawl = Crawl(numbered).run("/s1.html")
+    assert [trap.template for trap in crawl.sprung] == [f"{'/s{n}.html' * 3}/**/{end}" for end in ("", "s{n}.html")]
+    assert len(crawl.fetched) <= 700
 
 
 @pytest.mark.heavy

@@ -153,8 +153,11 @@ class RecordStream:
         if unpacked.skip(self._block.left):
             raise BrokenRecordError(LIES)
         self._block = None
-        if not self._is_direct:
-            self._require_end(unpacked.peek(ARC_LINE_BYTES_MAX if self._is_arc else 32))
+        if not self._is_direct and not self._is_end(unpacked.peek(ARC_LINE_BYTES_MAX if self._is_arc else 32)):
+            # Some writers count characters for bytes: what a sound member with one record has behind it is its rest.
+            if self._start[1] or unpacked.drop_until(_ARC_MARKS if self._is_arc else _WARC_MARKS):
+                raise BrokenRecordError(LIES)
+            unpacked.skip(PIECE_BYTES)
         has_more = self._skip_blanks()
         offset, within = self._start
         if self._is_direct:
@@ -206,15 +209,13 @@ class RecordStream:
             self._unpacked.take(len(data) - len(rest))
         return begin != b""
 
-    def _require_end(self, behind: bytes) -> None:
-        """Refuse a record behind whose content there is neither its end nor another record."""
+    def _is_end(self, behind: bytes) -> bool:
+        """Return whether there is the end of a record behind its content, or another record."""
         rest = behind.lstrip(b"\r\n\0")
         if not rest or self._begins(rest):
-            return
+            return True
         # An ARC file may be cut within the first line of a record.
-        is_end = behind.startswith(_ARC_MARKS) and b"\n" not in rest if self._is_arc else behind.startswith(_END)
-        if not is_end:
-            raise BrokenRecordError(LIES)
+        return behind.startswith(_ARC_MARKS) and b"\n" not in rest if self._is_arc else behind.startswith(_END)
 
     def _begins(self, data: bytes) -> bool:
         if self._is_arc:
@@ -264,7 +265,8 @@ class RecordStream:
             # Before it is read: a hundred records that claim the rest of the file would cost a hundred passes.
             if length > self._unpacked.left:
                 raise BrokenRecordError("ends early")
-            self._require_end(self._unpacked.behind(length, ARC_LINE_BYTES_MAX if self._is_arc else 32))
+            if not self._is_end(self._unpacked.behind(length, ARC_LINE_BYTES_MAX if self._is_arc else 32)):
+                raise BrokenRecordError(LIES)
         return length
 
 

@@ -9,6 +9,7 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import groupby
 
 import msgspec
 
@@ -24,6 +25,8 @@ DEEP_SEGMENTS = 4
 """Addresses with this many segments are also grouped by the first segment alone."""
 VERY_DEEP_SEGMENTS = 6
 """All addresses of a host with this many segments are a group; shorter ones are grouped by number of segments."""
+EQUAL_SEGMENTS_MAX = 3
+"""Equal segments in a row that a template names: relative links that repeat make no template for each depth."""
 ADDRESSES_MAX = 256
 DIRECTORIES_MAX = 1024
 """Addresses and directories whose templates are cached: a page appears again as the source of its links, and most links
@@ -89,7 +92,11 @@ def templates_of(text: str) -> tuple[str, ...]:
 def _directory(path: str) -> tuple[str, str, int]:
     """Return the template of a directory, its first segment and how many it has."""
     segments = [_general(segment) if segment else "" for segment in path.split("/")[1:]]
-    return "".join([f"/{segment}" for segment in segments]), segments[0] if segments else "", len(segments)
+    above = ""
+    for segment, equal in groupby(segments):
+        times = sum(1 for _ in equal)
+        above += f"/{segment}" * min(times, EQUAL_SEGMENTS_MAX) + "/**" * (times > EQUAL_SEGMENTS_MAX)
+    return above, segments[0] if segments else "", len(segments)
 
 
 def width_of(template: str) -> int:
