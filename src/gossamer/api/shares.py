@@ -30,11 +30,11 @@ from gossamer.model.extras import require
 from gossamer.model.paths import is_plain
 from gossamer.model.words import iso_time
 from gossamer.results.export import corpus, database
-from gossamer.results.export.export import Exported, ExportRequest, Progress, check, earlier_of, is_read
+from gossamer.results.export.export import Exported, ExportRequest, check, earlier_of, is_read
 from gossamer.results.export.index import merge_indexes
 from gossamer.results.export.opening import export_means
 from gossamer.results.export.several import FILES
-from gossamer.results.export.work import ExportFolder, ExportInputs, ExportOrder, Share
+from gossamer.results.export.work import ExportFolder, ExportInputs, ExportOrder, Progress, Share
 from gossamer.results.search.folder import FOLDER, SHARD, remove_index
 from gossamer.world.clock import WallClock
 

@@ -19,7 +19,6 @@ from gossamer.results.export.export import (
     Exported,
     ExportedCrawl,
     ExportRequest,
-    Progress,
     convert_logs,
     export,
     no_progress,
@@ -30,7 +29,7 @@ from gossamer.results.export.opening import crawl_in, export_means
 from gossamer.results.export.permitted import permission
 from gossamer.results.export.several import export_several
 from gossamer.results.export.source import pieces_of, require_sound
-from gossamer.results.export.work import Share
+from gossamer.results.export.work import Progress, Share
 from gossamer.results.isolated.contents import ContentProcesses
 from gossamer.stages.archive.segments import files_of
 

@@ -11,6 +11,14 @@ from typing import BinaryIO, Final, Literal, Protocol
 
 import msgspec
 
+NOT_MODIFIED: Final = 304
+EARLY_SHARE: Final = 0.25
+"""Part of `connect_s_max` for the TCP connection with an address, if the host has others that may answer, and for the
+first byte from the only host of a crawl, until it has answered."""
+REPEATS_THE_BODY: Final = frozenset((307, 308))
+"""Redirects after which a request is repeated with its method and body."""
+Headers = tuple[tuple[str, str], ...]
+"""Names and values, in the order sent."""
 _MAX_AGE = re.compile(r"(?:^|,)[ \t]*max-age[ \t]*=[ \t]*\"?([0-9]+)\"?[ \t]*(?:$|,)", re.IGNORECASE)
 _SECONDS = re.compile(r"[0-9]+(?:\.[0-9]*)?\Z")
 _DIGITS_MAX = 18
@@ -252,6 +260,23 @@ def max_age_s(headers: Sequence[tuple[str, str]]) -> float | None:
         return 0.0
     match = _MAX_AGE.search(values)
     return float(match[1][:_DIGITS_MAX]) if match else None
+
+
+def conditions(etag: str | None, last_modified: str | None) -> Headers:
+    """Return the headers that make a request conditional; none without a validator. The date is sent in addition to an
+    entity tag, for servers and caches that do not support tags; others ignore it (RFC 9110, section 13.2.2).
+    """
+    found = (("If-None-Match", etag), ("If-Modified-Since", last_modified))
+    return tuple((name, value) for name, value in found if value)
+
+
+def update_headers(stored: Headers, newer: Headers) -> Headers:
+    """Return the headers of a stored reply, updated by those of a 304 (RFC 9111, section 3.2). What a 304 says of a
+    content does not count, as it has none.
+    """
+    news = tuple(header for header in newer if not lower_names[header[0]].startswith("content-"))
+    names = {lower_names[name] for name, _ in news}
+    return (*news, *(header for header in stored if lower_names[header[0]] not in names))
 
 
 def http_date(text: str) -> float | None:

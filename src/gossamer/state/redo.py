@@ -60,7 +60,6 @@ class Chunk(msgspec.Struct, array_like=True, frozen=True):
 
 
 _META = FAMILIES.index("meta")
-_encoder = msgspec.msgpack.Encoder()
 _chunk_decoder = msgspec.msgpack.Decoder(Chunk)
 
 
@@ -109,10 +108,10 @@ class Redo(ABC):
         with refusals("cannot commit"):
             for chunk in _chunks(ranges, changes):
                 self._wait_for_background()
-                self._write_meta({_redo_key(epoch, len(chunks)): _encoder.encode(chunk)})
+                self._write_meta({_redo_key(epoch, len(chunks)): msgspec.msgpack.encode(chunk)})
                 chunks.append(chunk)
                 give_way()
-            self._write_meta({COMMITTED: _encoder.encode(CommitRecord(epoch, len(chunks)))})
+            self._write_meta({COMMITTED: msgspec.msgpack.encode(CommitRecord(epoch, len(chunks)))})
             self._sync()
         self.epoch = epoch
         self._to_apply = epoch, chunks
@@ -161,7 +160,7 @@ class Redo(ABC):
 
     def _forget_redo(self, epoch: int, chunks: int) -> None:
         gone = {_redo_key(epoch, number): None for number in range(chunks)}
-        self._write_meta({**gone, APPLIED: _encoder.encode(CommitRecord(epoch, chunks))})
+        self._write_meta({**gone, APPLIED: msgspec.msgpack.encode(CommitRecord(epoch, chunks))})
 
     def _write_meta(self, changes: Mapping[bytes, bytes | None]) -> None:
         self._write(Chunk([], [(_META, list(changes), list(changes.values()))]))

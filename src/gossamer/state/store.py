@@ -333,8 +333,8 @@ class HostsStore:
         with refusals("cannot write to the hosts store"):
             for key, value in self._closing.items():
                 batch.put(key, value)
-                items = items + 1
-                size = size + len(value)
+                items += 1
+                size += len(value)
                 if items >= HOSTS_SLICE_ITEMS_MAX or size >= HOSTS_SLICE_BYTES_MAX:
                     self._db.write(batch)
                     give_way()

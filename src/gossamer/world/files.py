@@ -61,12 +61,14 @@ class AppendFile:
         if held < length:
             os.close(self._fd)
             raise OSError(f"{path} holds {held} bytes, {length} were committed")
-        os.ftruncate(self._fd, length)
-        os.lseek(self._fd, length, os.SEEK_SET)
+        self.truncate(length)
+        self.unsynced_bytes = 0
+        """Bytes that were appended since the last `sync`."""
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append all of `data`."""
         view = memoryview(data)
+        self.unsynced_bytes += view.nbytes
         while view:
             view = view[os.write(self._fd, view) :]
 
@@ -84,6 +86,7 @@ class AppendFile:
     def sync(self) -> None:
         """Make the content survive a power cut. Blocks; releases the GIL."""
         os.fsync(self._fd)
+        self.unsynced_bytes = 0
 
     def close(self) -> None:
         os.close(self._fd)

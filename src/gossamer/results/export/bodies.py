@@ -27,7 +27,7 @@ from gossamer.model.errors import ConfigError, DamagedError, StoreError
 from gossamer.model.extras import require
 from gossamer.model.pages import Page
 from gossamer.model.paths import is_file_name
-from gossamer.model.visits import Reply, content_type
+from gossamer.model.visits import NOT_MODIFIED, Headers, Reply, content_type, update_headers
 from gossamer.results.export.source import RowSource
 from gossamer.results.export.work import ExportPiece
 from gossamer.stages.archive.chunks import Dechunked, is_chunked
@@ -161,13 +161,20 @@ class MarkdownPage(NamedTuple):
     """A line for each heading: the id that leads to it in the page, or nothing."""
 
     def as_sent(self) -> tuple[str, str, dict[str, str | int], str, PageText | None, str]:
-        """Return it for another process: without lone surrogates, which escapes of some page made and are no text."""
-        facts = {name: _text(value) if isinstance(value, str) else value for name, value in self.facts.items()}
-        return _text(self.markdown), self.text_method, facts, _text(self.text), self.visible, _text(self.heading_ids)
+        """Return the fields for another process."""
+        facts = {name: encodable(value) if isinstance(value, str) else value for name, value in self.facts.items()}
+        return (
+            encodable(self.markdown),
+            self.text_method,
+            facts,
+            encodable(self.text),
+            self.visible,
+            encodable(self.heading_ids),
+        )
 
 
-def _text(text: str) -> str:
-    """Return a text without lone surrogates."""
+def encodable(text: str) -> str:
+    """Return a text that has an encoding: escapes of some pages make lone surrogates."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -258,7 +265,6 @@ BODY_BYTES_MAX = 64_000_000
 """Bytes of a body, as sent, that are read at most."""
 READ_WHOLE_BYTES_MAX = 8_000_000
 """A record that unpacks to more is not held in one piece."""
-NOT_MODIFIED = 304
 
 
 class ArchivedRecord(NamedTuple):
@@ -266,7 +272,7 @@ class ArchivedRecord(NamedTuple):
 
     url: str
     status: int
-    headers: tuple[tuple[str, str], ...]
+    headers: Headers
     payload: bytes | None
     """None in a revisit."""
     fetched_at: float = 0.0
@@ -281,7 +287,7 @@ def record_of(record: WarcRecord) -> ArchivedRecord:
     """Read a record whose HTTP head is parsed, if it has one."""
     http = record.http_headers
     status = 200
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: Headers = ()
     if record.record_type == WarcRecordType.resource:
         headers = (("Content-Type", record.headers.get("Content-Type") or ""),)
     elif http is not None:
@@ -456,10 +462,8 @@ def _stores_of(file: Path) -> list[ObjectStore]:
     return [ObjectStore(replace(config.archive, store=url)) for url in urls]
 
 
-def _headers_of(own: ArchivedRecord, original: ArchivedRecord) -> tuple[tuple[str, str], ...]:
-    """Return the headers of a page: its own, or its original's, which a 304 updates (RFC 9111, section 3.2)."""
+def _headers_of(own: ArchivedRecord, original: ArchivedRecord) -> Headers:
+    """Return the headers of a page: its own, or its original's, which a 304 updates."""
     if own.headers and own.status != NOT_MODIFIED:
         return own.headers
-    newer = tuple(header for header in own.headers if not header[0].lower().startswith("content-"))
-    names = {name.lower() for name, _ in newer}
-    return (*newer, *(header for header in original.headers if header[0].lower() not in names))
+    return update_headers(original.headers, own.headers)

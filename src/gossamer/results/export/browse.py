@@ -12,7 +12,7 @@ from gossamer.model.outcomes import SUCCEEDED, WITH_CONTENT
 from gossamer.model.words import iso_time
 from gossamer.results.export.bodies import RecordPlace
 from gossamer.results.export.changes import database_of, pages_in
-from gossamer.results.export.source import quote
+from gossamer.results.export.source import open_view, quote
 from gossamer.results.export.work import ExportPiece
 from gossamer.results.report.sections import step_length_s
 from gossamer.results.report.tables import queries
@@ -145,16 +145,15 @@ def items_in(
         archived.ItemKind(name.removeprefix(ITEMS), sum(one.rows for one in found)) for name, found in tables.items()
     )
     chosen = kind or (kinds[0].name if kinds else "")
-    pieces = [one for one in tables.get(ITEMS + chosen, ()) if one.rows]
+    pieces = tables.get(ITEMS + chosen, ())
     if chosen and ITEMS + chosen not in tables:
         raise LookupError(chosen)
     total = sum(one.rows for one in pieces)
-    if not pieces:
-        return archived.ItemList(kinds=kinds, kind=chosen, columns=(), items=(), offset=offset, total=total)
     with database_of(pieces, folder) as database:
         database.execute("PRAGMA threads = 1")
-        rows = database.read_parquet([one.path for one in pieces], union_by_name=True)
-        rows.create_view("items")
+        rows = open_view(database, "items", pieces)
+        if rows is None:
+            return archived.ItemList(kinds=kinds, kind=chosen, columns=(), items=(), offset=offset, total=total)
         fields = [name for name in rows.columns if name not in (*ITEM_PLACES, "url")][: archived.COLUMNS_MAX]
         shown = "".join(f", left({quote(name)}::VARCHAR, {archived.CHARACTERS_MAX})" for name in fields)
         found = database.execute(
@@ -179,11 +178,8 @@ def comparison_of(
     """
     with pages_in(later, folder) as database:
         database.execute(f"PRAGMA threads = 1; PRAGMA memory_limit = '{COMPARISON_BYTES_MAX}B'")
-        first = "SELECT * FROM pages WHERE false"
-        if files := [one.path for one in earlier if one.rows]:
-            database.read_parquet(files, union_by_name=True).create_view("earlier")
-            first = "SELECT * FROM earlier"
-        database.execute(f"CREATE VIEW first_pages AS {first}")
+        if open_view(database, "first_pages", earlier) is None:
+            database.execute("CREATE VIEW first_pages AS SELECT * FROM pages WHERE false")
         last = _SQL["last"].format
         first, second = (last(pages=name, characters=archived.CHARACTERS_MAX) for name in ("first_pages", "pages"))
         database.execute(_SQL["compared"].format(first=first, second=second, content=_texts(WITH_CONTENT)))

@@ -12,7 +12,7 @@ from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
 from gossamer.model.words import iso_time
 from gossamer.results.export.bodies import Decode, record_of
-from gossamer.results.export.source import open_database, require_sound
+from gossamer.results.export.source import open_database, open_view, require_sound
 from gossamer.results.export.work import ExportPiece
 from gossamer.results.report.tables import queries
 from gossamer.stages.archive.members import HEAD_BYTES_MAX
@@ -150,12 +150,10 @@ def versions_of(pieces: Sequence[ExportPiece], key: str, folder: Path) -> Iterat
 
 def field_changes_of(pieces: Sequence[ExportPiece], items: str, since_s: float, folder: Path) -> Iterator[FieldChange]:
     """Yield what changed in fields of one kind of item since an instant, by time; sorted in `folder` if large."""
-    files = [piece.path for piece in pieces if piece.rows]
-    if not files:
-        return
     with database_of(pieces, folder) as database:
-        rows = database.read_parquet(files, union_by_name=True)
-        rows.create_view("rows")
+        rows = open_view(database, "rows", pieces)
+        if rows is None:
+            return
         fields = [name for name in rows.columns if name not in (*ITEM_PLACES, "url")]
         since = round(since_s * 1_000_000)
         questions = [_SQL["field"].format(field=field, since=since) for field in fields]
@@ -168,12 +166,9 @@ def field_changes_of(pieces: Sequence[ExportPiece], items: str, since_s: float, 
 def pages_in(pieces: Sequence[ExportPiece], folder: Path) -> duckdb.DuckDBPyConnection:
     """Return a database with the view `pages`, also where there are no rows. Raises DamagedError."""
     database = database_of(pieces, folder)
-    files = [piece.path for piece in pieces if piece.rows]
-    if not files:
+    if open_view(database, "pages", pieces) is None:
         empty = ", ".join(f"NULL AS {name}" for name in PAGES.names if name != "fetched_at")
         database.execute(f"CREATE VIEW pages AS SELECT NULL::TIMESTAMPTZ AS fetched_at, {empty} WHERE false")
-        return database
-    database.read_parquet(files, union_by_name=True).create_view("pages")
     return database
 
 

@@ -107,7 +107,8 @@ def _join_alike(tables: duckdb.DuckDBPyConnection, own: int, roots: NDArray[np.i
         shares = (_matrix(ones) == _matrix(others)).mean(axis=1)
         for (n, other, *_), share in zip(batch, shares, strict=True):
             if share >= ALIKE_MIN and not near[n]:
-                roots[n], near[n] = roots[other], True
+                roots[n] = roots[other]
+                near[n] = True
 
 
 def _bands(signatures: NDArray[np.uint16]) -> NDArray[np.uint64]:

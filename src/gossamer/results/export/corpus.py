@@ -4,7 +4,7 @@ Texts are made once and kept in small Parquet files; copies among them are found
 stand a data card, the list of what was left out, and what its texts are recognized by in later exports.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from gossamer.results.export.forms import form_of
 from gossamer.results.export.pages import with_contents
 from gossamer.results.export.plan import MORE, Planned, make_plan, rows_of
 from gossamer.results.export.source import RowSource, pieces_of
-from gossamer.results.export.work import ExportFolder, ExportPiece, KnownTexts
+from gossamer.results.export.work import ExportFolder, ExportPiece, KnownTexts, Progress
 from gossamer.stages.archive.schema import column_of
 from gossamer.world.files import sync_everything, sync_file
 
@@ -56,12 +56,9 @@ TEXTS = pa.schema(
         ("signature", pa.binary()),
     ]
 )
-_JSON = msgspec.json.Encoder()
-Progress = Callable[[str, int, int], None]
-"""Called with the table, the rows done, and their number."""
 
 
-class Making(msgspec.Struct):
+class CorpusProgress(msgspec.Struct):
     """How far a corpus is: texts of its own pages (source 0) and of earlier crawls, then what is written."""
 
     source: int = 0
@@ -89,17 +86,17 @@ def make_corpus(
     """
     inputs = work.inputs
     assert inputs is not None
-    step = work.step(Making)
+    step = work.step(CorpusProgress)
     sources = [KnownTexts(str(directory), inputs.tables["pages"]), *inputs.earlier]
     for number, source in enumerate(sources):
         if number >= step.source and source.pages:
             where = facts.where if number == 0 else ""
             _Reading(work, step, number, means, progress).read(source, where, memory_bytes_max // 2)
-        step = work.step(Making)
+        step = work.step(CorpusProgress)
     if facts.copies.how and work.share is not None:
         if not work.out.exists():
             _folder(work, 0).mkdir(parents=True, exist_ok=True)
-            (_folder(work, 0) / FACTS).write_bytes(_JSON.encode(facts))
+            (_folder(work, 0) / FACTS).write_bytes(msgspec.json.encode(facts))
             _folder(work, 0).rename(work.out)
         return {"texts": sum(piece.rows for piece in pieces_of(work.out.glob("*.parquet")))}
     own = _texts(work, 0)
@@ -137,7 +134,7 @@ def join_corpora(
     Copies are searched in all of them, and in earlier texts of `work`. See `make_corpus`.
     """
     facts = msgspec.json.decode((shares[0] / FACTS).read_bytes(), type=Facts)
-    if work.step(Making).source == 0:
+    if work.step(CorpusProgress).source == 0:
         folder = _folder(work, 0)
         folder.mkdir(parents=True, exist_ok=True)
         number = 0
@@ -148,7 +145,7 @@ def join_corpora(
             pq.write_table(texts.set_column(0, TEXTS.field("n"), numbers), target, compression="zstd")
             number += texts.num_rows
         sync_everything()
-        work.save(Making(source=1))
+        work.save(CorpusProgress(source=1))
     facts = msgspec.structs.replace(facts, copies=copies)
     return make_corpus(work, Path(), to, facts, means, memory_bytes_max, lambda *_: None)
 
@@ -174,9 +171,9 @@ def counts_of(source: RowSource, column: str) -> dict[str, int]:
 class _Reading:
     """Makes texts of the pages of one crawl, part by part."""
 
-    def __init__(self, work: ExportFolder, step: Making, number: int, means: Means, progress: Progress) -> None:
+    def __init__(self, work: ExportFolder, step: CorpusProgress, number: int, means: Means, progress: Progress) -> None:
         self._work = work
-        self._step = step if step.source == number else Making(source=number)
+        self._step = step if step.source == number else CorpusProgress(source=number)
         self._means = means
         self._progress = progress
         self._folder = _folder(work, number)
@@ -201,7 +198,7 @@ class _Reading:
                 self._cut(position)
             self._progress("pages", position, rows)
         self._cut(position)
-        self._work.save(Making(source=step.source + 1))
+        self._work.save(CorpusProgress(source=step.source + 1))
 
     def _add(self, row: Planned, written: MarkdownPage) -> None:
         words = " ".join(written.text.split())
@@ -223,7 +220,8 @@ class _Reading:
             path = self._folder / f"{step.parts + 1:06d}.parquet"
             pq.write_table(pa.table(columns, schema=self._schema), path, compression="zstd", write_page_checksum=True)
             sync_file(path)
-            step.parts, step.texts = step.parts + 1, step.texts + len(self._rows)
+            step.parts += 1
+            step.texts += len(self._rows)
             self._rows = []
             self._bytes = 0
         step.position = position
@@ -243,7 +241,8 @@ def _list(copies: Path, target: Path) -> None:
     with target.open("wb") as file:
         for _, batch in listed_in(copies).batches(0, ["url", "of", "how"]):
             for row in batch.to_pylist():
-                file.write(_JSON.encode({"url": row["url"], "duplicate_of": row["of"], "how": row["how"]}) + b"\n")
+                line = {"url": row["url"], "duplicate_of": row["of"], "how": row["how"]}
+                file.write(msgspec.json.encode(line) + b"\n")
 
 
 def _fingerprints(target: Path, source: RowSource, kept: Any) -> None:

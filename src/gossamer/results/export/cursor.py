@@ -30,7 +30,8 @@ class TableCursor:
         self._prefixes = (f"{LOG_FOLDER}{table}-", f"{table}/{table}-")
         self._files: dict[str, ManifestEntry] = {}
         self._stem = ""
-        self._rows = self._offset = 0
+        self._rows = 0
+        self._offset = 0
         self._opened: Iterator[pa.RecordBatch] | None = None
         self._held: deque[Row] = deque()
 

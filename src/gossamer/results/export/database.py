@@ -24,7 +24,6 @@ from gossamer.stages.archive.schema import ITEMS, unify_schemas
 FORMATS = ("duckdb", "sqlite")
 KEPT = ("out.wal", "out-journal")
 """Names in the folder of an export that hold what a database has committed, or has to take back."""
-_JSON = msgspec.json.Encoder()
 _UNSIGNED = pa.uint64()
 _PROGRESS = "export_progress"
 """Table with the position of each table, while the export is under way."""
@@ -288,5 +287,5 @@ def _sqlite_values(column: pa.Array) -> list[Any]:
         column = column.view(pa.int64())
     values: list[Any] = column.to_pylist()
     if pa.types.is_nested(kind) or pa.types.is_binary(kind):
-        return [None if value is None else _JSON.encode(value).decode() for value in values]
+        return [None if value is None else msgspec.json.encode(value).decode() for value in values]
     return values

@@ -26,7 +26,15 @@ from gossamer.results.export.plan import make_plan, rows_of
 from gossamer.results.export.source import RowSource, pieces_of
 from gossamer.results.export.tables import FORMS, export_parquet, export_rows, stream_rows
 from gossamer.results.export.wacz import export_wacz
-from gossamer.results.export.work import ExportFolder, ExportInputs, ExportOrder, ExportPiece, KnownTexts, Share
+from gossamer.results.export.work import (
+    ExportFolder,
+    ExportInputs,
+    ExportOrder,
+    ExportPiece,
+    KnownTexts,
+    Progress,
+    Share,
+)
 from gossamer.stages.archive.follower import make_parquet
 from gossamer.stages.archive.packages import LINK_SUFFIX, stored_archives
 from gossamer.stages.archive.schema import ITEMS
@@ -50,8 +58,6 @@ _TABLES_OF = {"pagefiles": ["pages", "links"]} | {
     to: ["pages"] for to in ("markdown", "cdxj", "wacz", "mirror", *corpus.FORMATS)
 }
 
-Progress = Callable[[str, int, int], None]
-"""Called with the table, the rows done, and their number."""
 _FOLDERS = frozenset(("markdown", "pagefiles", "mirror", "datasets", "chunks", "bulk"))
 """Formats of many files for any table."""
 

@@ -10,6 +10,7 @@ import msgspec
 
 from gossamer.model.outcomes import ANSWERED
 from gossamer.results.export.changes import database_of
+from gossamer.results.export.source import open_view
 from gossamer.results.export.work import ExportPiece
 from gossamer.results.report.tables import queries
 from gossamer.stages.process.audit import NO_PLACE
@@ -79,7 +80,6 @@ def faults_of_site(tables: Mapping[str, Sequence[ExportPiece]], folder: Path) ->
 def _open_tables(database: duckdb.DuckDBPyConnection, tables: Mapping[str, Sequence[ExportPiece]]) -> None:
     """Name the tables that the crawl has."""
     for name in ("pages", "links", "fragments"):
-        if files := [piece.path for piece in tables.get(name, ()) if piece.rows]:
-            database.read_parquet(files, union_by_name=True).create_view(name)
+        open_view(database, name, tables.get(name, ()))
     database.execute("SET VARIABLE answered = ?", [ANSWERED])
     database.execute("SET VARIABLE no_place = ?", [NO_PLACE.pattern])

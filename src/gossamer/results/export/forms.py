@@ -57,7 +57,6 @@ MAPPINGS = {
     }
 }
 """Body of the request that makes an index for the documents."""
-_JSON = msgspec.json.Encoder()
 
 
 def features(to: str) -> dict[str, Any]:
@@ -110,7 +109,7 @@ class ParquetShards:
         self.files = files
         self.length = 0
         self._bytes = 0
-        about = {"huggingface": _JSON.encode({"info": {"features": features(self.to)}}).decode()}
+        about = {"huggingface": msgspec.json.encode({"info": {"features": features(self.to)}}).decode()}
         self._schema = pa.schema(list(self.columns.items()), metadata=about)
         self._writer: pq.ParquetWriter | None = None
 
@@ -192,7 +191,7 @@ class BulkRequests:
         self._folder = folder
         self.files = max(files, 1)
         self.length = length
-        (folder / "mappings.json").write_bytes(msgspec.json.format(_JSON.encode(MAPPINGS)) + b"\n")
+        (folder / "mappings.json").write_bytes(msgspec.json.format(msgspec.json.encode(MAPPINGS)) + b"\n")
         self._file = self._open()
 
     def _open(self) -> AppendFile:
@@ -260,4 +259,4 @@ def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
 def _lines(row: Mapping[str, Any]) -> bytes:
     name = _id(row["key"])
     held = {one: row[one] for one in COLUMNS if one != "markdown" and row[one]}
-    return _JSON.encode({"index": {"_id": name}}) + b"\n" + _JSON.encode(held) + b"\n"
+    return msgspec.json.encode({"index": {"_id": name}}) + b"\n" + msgspec.json.encode(held) + b"\n"

@@ -51,17 +51,17 @@ def export_index(work: ExportFolder, source: RowSource, memory_bytes_max: int, a
     step = work.step(IndexProgress)
     sorter = sort_lines(work, step, work.save, source, memory_bytes_max, advance)
     with closing(AppendFile(work.out, step.length)) as file:
-        noted = step.length
         standing = cdxj.StandingRecords(step.stood)
         used = standing if work.share is None else None
         for lines, last, consumed in unique_lines(sorter, step.consumed, step.last, used):
             file.write(b"".join(lines))
             step.length += sum(map(len, lines))
-            step.consumed, step.last, step.stood = consumed, last, standing.last
-            if step.length - noted >= CHECKPOINT_BYTES:
+            step.consumed = consumed
+            step.last = last
+            step.stood = standing.last
+            if file.unsynced_bytes >= CHECKPOINT_BYTES:
                 file.sync()
                 work.save(step)
-                noted = step.length
         file.sync()
         work.save(step)
 
@@ -80,6 +80,14 @@ def sort_lines(
     sorter = Sorter(work.folder / "lines", [LINE], memory_bytes_max, step.runs)
     if step.is_sorted:
         return sorter
+
+    def spill(position: int) -> None:
+        sorter.spill()
+        step.position = position
+        step.runs = sorter.runs
+        save(step)
+        sorter.sweep()
+
     position = step.position
     if set(cdxj.COLUMNS) <= set(source.schema.names):
         more = [name for name in (cdxj.RENDERED, cdxj.SENT_TYPE) if name in source.schema.names]
@@ -87,23 +95,15 @@ def sort_lines(
             step.is_rendered = step.is_rendered or (bool(warcs) and cdxj.RENDERED in more and cdxj.is_rendered(batch))
             rows = wanted(batch.filter(pc.is_valid(batch["warc_offset"])))
             if sorter.add(_lines_of(cdxj.entries_of_batch(rows))):
-                sorter.spill()
-                step.position = position
-                step.runs = sorter.runs
-                save(step)
-                sorter.sweep()
+                spill(position)
             advance(position)
     if step.is_rendered:
         entries = _of_rendered(warcs)
         while some := list(islice(entries, BATCH_ROWS)):
             if sorter.add(_lines_of(some)):
                 sorter.spill()
-    sorter.spill()
-    step.position = position
-    step.runs = sorter.runs
     step.is_sorted = True
-    save(step)
-    sorter.sweep()
+    spill(position)
     return sorter
 
 

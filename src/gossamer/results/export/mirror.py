@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import unquote, urlsplit
 
-import msgspec
 from msgspec.structs import replace
 
 from gossamer.results.export.bodies import ArchivedPage, Means, RecordBodies
 from gossamer.results.export.pages import folder_of, hash_of, safe
-from gossamer.results.export.plan import Planned, read_plan, rows_of
+from gossamer.results.export.plan import Planned, PlanProgress, read_plan, rows_of
 from gossamer.results.export.source import RowSource
 from gossamer.results.export.tables import Advance
 from gossamer.results.export.work import ExportFolder, ExportPiece
@@ -69,12 +68,6 @@ _DOCUMENTS = frozenset((".htm", ".html", ".mht", ".mhtml", ".shtml", ".svg", ".x
 _SAME = {".htm": ".html", ".jpeg": ".jpg", ".mjs": ".js", ".xhtml": ".html"}
 
 
-class Mirroring(msgspec.Struct):
-    """Progress: files of the plan."""
-
-    position: int = 0
-
-
 def export_mirror(
     work: ExportFolder, plan: Path, pages: Sequence[ExportPiece], warc_folder: Path, means: Means, advance: Advance
 ) -> None:
@@ -82,7 +75,7 @@ def export_mirror(
     and addresses of some hundred. Of a share, it writes the pages whose records that has; names and links are those of
     the whole. Raises OSError: the disk is full; what was noted stays done.
     """
-    step = work.step(Mirroring)
+    step = work.step(PlanProgress)
     work.out.mkdir(exist_ok=True)
     file = work.folder / NAMES
     has = work.share.has if work.share is not None else lambda _: True

@@ -22,6 +22,7 @@ from gossamer.ports import ProcessingModule
 from gossamer.results.export.bodies import MarkdownPage, Means, PageText, front_of
 from gossamer.results.export.export import CommittedLog, ExportedCrawl
 from gossamer.stages.archive.segments import table_of
+from gossamer.stages.archive.tables import LOG_FOLDER, LOG_SUFFIX
 from gossamer.stages.fetch.decoding import BoundedDecoder
 from gossamer.stages.process.chain import Modules
 from gossamer.stages.process.choice import LANGUAGE, MODULES, NEEDED
@@ -35,8 +36,6 @@ from gossamer.world.clock import WallClock
 from gossamer.world.process import DirectoryLock
 
 LIKELY_MIN = 0.5  # Of a language with a lower score nothing is said.
-_LOGS = "state/tables/"
-_SUFFIX = ".journal"
 READERS_S = 10.0
 """Time in which exports of other shares have read the last commit, and release the crawl's directory."""
 
@@ -106,8 +105,8 @@ def _manifest_in(store: Store) -> list[ManifestEntry]:
 def _logs(home: Home, manifest: list[ManifestEntry]) -> list[CommittedLog]:
     found = []
     for entry in manifest:
-        if entry.name.startswith(_LOGS):
-            stem = entry.name.removeprefix(_LOGS).removesuffix(_SUFFIX)
+        if entry.name.startswith(LOG_FOLDER):
+            stem = entry.name.removeprefix(LOG_FOLDER).removesuffix(LOG_SUFFIX)
             table = table_of(stem)
             path = home.journals().path(entry.name)
             path = path if path.exists() else path.with_name(path.name + ".open")

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from gossamer.model.pages import PLAIN_TYPES
 from gossamer.results.export.bodies import MarkdownPage, Means, RecordBodies
-from gossamer.results.export.plan import Planned, read_plan, rows_of
+from gossamer.results.export.plan import Planned, PlanProgress, read_plan, rows_of
 from gossamer.results.export.source import RowSource
 from gossamer.results.export.tables import Advance
 from gossamer.results.export.work import CHECKPOINT_BYTES, ExportFolder
@@ -42,15 +42,9 @@ _UNSAFE = re.compile(r"[^a-z0-9._-]+")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
 
 
-class Writing(msgspec.Struct):
-    """Progress: pages of the plan."""
-
-    position: int = 0
-
-
 def export_markdown(work: ExportFolder, plan: Path, warc_folder: Path, means: Means, advance: Advance) -> None:
     """Write `out/HOST/NAME.md` for each text page of the plan. Raises OSError: the disk is full."""
-    step = work.step(Writing)
+    step = work.step(PlanProgress)
     work.out.mkdir(exist_ok=True)
     for position, row, written in with_contents(plan, step.position, warc_folder, means):
         if written is not None:
@@ -153,7 +147,7 @@ _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 _LINK_COLUMNS = ["from_url", "to_url", "to_key", "link_type", "anchor_text"]
 
 
-class Storing(msgspec.Struct):
+class PagefilesProgress(msgspec.Struct):
     """Progress: pages of the plan, then rows of `links`; and the lengths of the files on disk."""
 
     pages: int = 0
@@ -168,19 +162,17 @@ def export_pagefiles(
     work: ExportFolder, plan: Path, links: RowSource, bodies: RecordBodies, advance: Advance, advance_links: Advance
 ) -> None:
     """Write segments and logs, and count pages and links. Raises OSError: the disk is full."""
-    step = work.step(Storing)
+    step = work.step(PagefilesProgress)
     work.out.mkdir(exist_ok=True)
     _store(work, step, plan, bodies, advance)
     with closing(AppendFile(work.out / "links.log", step.links_length)) as log:
-        noted = step.links_length
         for position, lines in _link_lines(links, step.links):
             log.write(lines)
             step.links_length += len(lines)
             step.links = position
-            if step.links_length - noted >= CHECKPOINT_BYTES:
+            if log.unsynced_bytes >= CHECKPOINT_BYTES:
                 log.sync()
                 work.save(step)
-                noted = step.links_length
             advance_links(position)
         log.sync()
         work.save(step)
@@ -196,7 +188,7 @@ def escape(text: str) -> str:
     return text.translate(_ESCAPES)
 
 
-def _store(work: ExportFolder, step: Storing, plan: Path, bodies: RecordBodies, advance: Advance) -> None:
+def _store(work: ExportFolder, step: PagefilesProgress, plan: Path, bodies: RecordBodies, advance: Advance) -> None:
     log = AppendFile(work.out / "store.log", step.store_length)
     segment = _segment(work, step)
     unnoted_bytes = 0
@@ -268,7 +260,7 @@ def _store_line(row: Planned, size: int, number: int, offset: int) -> bytes:
     return ("\t".join(fields) + "\n").encode()
 
 
-def _segment(work: ExportFolder, step: Storing) -> AppendFile:
+def _segment(work: ExportFolder, step: PagefilesProgress) -> AppendFile:
     return AppendFile(work.out / f"pagefile_{step.segment}.pfl", step.segment_length)
 
 

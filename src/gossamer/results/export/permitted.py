@@ -25,6 +25,7 @@ from gossamer.results.export.source import (
     first_line,
     literal,
     open_database,
+    open_view,
     pieces_of,
     require_sound,
 )
@@ -38,7 +39,6 @@ FOLDER = "permitted"
 LIST = "permitted.jsonl"
 BODIES_ONLY = frozenset(("markdown", "pagefiles", "mirror", "datasets", "bulk"))
 """Formats made of bodies: a copy's may be in the record of another page."""
-_JSON = msgspec.json.Encoder()
 
 
 class Permission(msgspec.Struct, frozen=True):
@@ -94,7 +94,7 @@ def narrow(inputs: ExportInputs, wanted: Permission, to: str, folder: Path, memo
         return made
     try:
         with open_database(memory_bytes_max // 2, folder / "spilled", threads=2) as tables:
-            tables.read_parquet(_files(pages), union_by_name=True).create_view("pages")
+            open_view(tables, "pages", pages)
             chosen = folder / "chosen.parquet"
             tables.execute(_SQL["chosen"].format(target=literal(chosen), **names))
             tables.read_parquet(str(chosen)).create_view("chosen")
@@ -108,7 +108,7 @@ def narrow(inputs: ExportInputs, wanted: Permission, to: str, folder: Path, memo
                     tables.execute(_SQL["with_originals"].format(target=literal(target), **names))
                 elif name == "pages":
                     target = chosen
-                elif (files := _files(pieces)) and name != "epochs":
+                elif (files := [piece.path for piece in pieces if piece.rows]) and name != "epochs":
                     column = "from_url" if name == "links" else "url"
                     tables.execute(
                         _SQL["of_chosen"].format(target=literal(target), column=column, files=literal(files))
@@ -134,7 +134,7 @@ def _list(tables: duckdb.DuckDBPyConnection, question: str, target: Path) -> dic
             for url, answer, reason, written in rows:
                 counts[answer] = counts.get(answer, 0) + 1
                 line = {"url": url, "answer": answer, "reason": reason, "exported": written}
-                file.write(_JSON.encode(line) + b"\n")
+                file.write(msgspec.json.encode(line) + b"\n")
     return counts
 
 
@@ -226,7 +226,3 @@ def copied_pieces(source: BinaryIO, length: int) -> Iterator[bytes]:
             raise cut_error(Path(source.name))
         length -= len(piece)
         yield piece
-
-
-def _files(pieces: Sequence[ExportPiece]) -> list[str]:
-    return [piece.path for piece in pieces if piece.rows]

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from gossamer.model.errors import ConfigError
 from gossamer.model.pages import RENDERINGS
 from gossamer.results.export.bodies import FRONT, ArchivedPage, MarkdownPage, RecordPlace, front_of
-from gossamer.results.export.source import RowSource, first_line, literal, open_database, require_sound
+from gossamer.results.export.source import RowSource, first_line, literal, open_database, open_view, require_sound
 from gossamer.results.export.work import ExportPiece, Share
 from gossamer.results.report.tables import queries
 from gossamer.world.files import publish
@@ -36,6 +36,13 @@ _FOUND = ", ".join(f"{name} := latest.{name}" for name in _FOUND_COLUMNS)
 _FOUND = f"CASE WHEN latest.markdown IS NOT NULL THEN struct_pack({_FOUND}, heading_ids := {{heading_ids}}) END"
 ANCHORS_MAX = 20
 ANCHOR_CHARACTERS_MAX = 100
+
+
+class PlanProgress(msgspec.Struct):
+    """Progress of an export that writes pages in the order of a plan."""
+
+    position: int = 0
+    """Pages of the plan that are written."""
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -89,7 +96,7 @@ def make_plan(
     pieces: Sequence[ExportPiece],
     where: str,
     memory_bytes_max: int,
-    links: Sequence[ExportPiece] | None = None,
+    links: Sequence[ExportPiece] = (),
     *,
     every: bool = False,
     contents: bool = False,
@@ -109,13 +116,12 @@ def make_plan(
         pq.write_table(pa.table({"url": pa.array([], pa.string())}), new)
         publish(new, target)
         return
-    require_sound([*pieces, *(links or ())])
+    require_sound([*pieces, *links])
     folder = target.with_name("spilled")
     with open_database(memory_bytes_max, folder, threads=2, preserve_insertion_order=False) as tables:
-        tables.read_parquet([piece.path for piece in pieces if piece.rows], union_by_name=True).create_view("pages")
+        open_view(tables, "pages", pieces)
         joined = ""
-        if linking := [piece.path for piece in links or () if piece.rows]:
-            tables.read_parquet(linking, union_by_name=True).create_view("links")
+        if open_view(tables, "links", links) is not None:
             joined = _SQL["anchors"].format(characters_max=ANCHOR_CHARACTERS_MAX, texts_max=ANCHORS_MAX)
         ids = "latest.heading_ids" if "heading_ids" in known else "''"
         is_found = contents and set(known).issuperset(_FOUND_COLUMNS)

@@ -13,8 +13,8 @@ import zstandard
 
 from gossamer.results.export import corpus
 from gossamer.results.export.bodies import ArchivedPage, Contents, MarkdownPage, Means, PageText, Texts
-from gossamer.results.export.export import Exported, Progress
-from gossamer.results.export.work import ExportFolder, ExportOrder
+from gossamer.results.export.export import Exported
+from gossamer.results.export.work import ExportFolder, ExportOrder, Progress
 
 CONTENTS = "contents.sqlite"
 PAGES_A_COMMIT = 500
@@ -23,7 +23,6 @@ FILES = {to: f"pages.{to}" for to in ("jsonl", "csv")} | {
     to: f"crawl.{to}" for to in ("cdxj", "wacz", "duckdb", "sqlite")
 }
 """Names of exports that are files; those of folders are their formats."""
-_encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(MarkdownPage | None).decode
 T = TypeVar("T")
 Index = Callable[[Means], None]
@@ -94,7 +93,7 @@ class KeptContents:
         rest = iter(pages)
         unpack = zstandard.ZstdDecompressor().decompress
         for page in rest:
-            key = _encode((str(warc_folder), page))
+            key = msgspec.msgpack.encode((str(warc_folder), page))
             row = self._database.execute("SELECT content FROM contents WHERE page = ?", (key,)).fetchone()
             content = _decode(unpack(row[0])) if row is not None else None
             found = part(content) if content is not None else None
@@ -108,8 +107,8 @@ class KeptContents:
         pack = zstandard.ZstdCompressor(level=1).compress
         try:
             for number, (page, one) in enumerate(zip(wanted, self._find(warc_folder, ahead), strict=True), 1):
-                key = _encode((str(warc_folder), page))
-                packed = pack(_encode(one.as_sent() if one is not None else None))
+                key = msgspec.msgpack.encode((str(warc_folder), page))
+                packed = pack(msgspec.msgpack.encode(one.as_sent() if one is not None else None))
                 self._database.execute("REPLACE INTO contents VALUES (?, ?)", (key, packed))
                 if number % PAGES_A_COMMIT == 0:
                     self._database.commit()

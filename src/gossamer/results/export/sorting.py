@@ -18,7 +18,7 @@ FAN_IN_MAX = 32
 """Runs merged at once."""
 _HELD_SHARE = 6
 """A sixth of the budget is buffered: sorting needs the rows, their copy in one piece, and the sorted copy."""
-_COMPRESSION = pa.ipc.IpcWriteOptions(compression="lz4")
+COMPRESSION = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 class SortedRun(msgspec.Struct, frozen=True):
@@ -100,7 +100,7 @@ class Sorter:
     def _write(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], level: int) -> None:
         number = 1 + max((int(run.name) for run in self.runs), default=0)
         path = self._folder / f"{number:08d}"
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, schema, options=_COMPRESSION) as writer:
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, schema, options=COMPRESSION) as writer:
             for batch in batches:
                 writer.write_batch(batch)
         sync_file(path)

@@ -67,6 +67,18 @@ def pieces_of(paths: Iterable[Path], recorded: Mapping[str, int | None] | None =
     return found
 
 
+def open_view(
+    database: duckdb.DuckDBPyConnection, name: str, pieces: Sequence[ExportPiece]
+) -> duckdb.DuckDBPyRelation | None:
+    """Return the rows of a table, which are the view `name` from now on; None, and no view, where there are none."""
+    files = [piece.path for piece in pieces if piece.rows]
+    if not files:
+        return None
+    rows = database.read_parquet(files, union_by_name=True)
+    rows.create_view(name)
+    return rows
+
+
 def require_sound(pieces: Sequence[ExportPiece]) -> None:
     """Read those files of which no CRC-32 is recorded, and so was not compared: for readers that do not compare the
     checksums of pages, as DuckDB. About 0.3 µs a value. Raises DamagedError: one is not what was written.

@@ -35,7 +35,7 @@ Advance = Callable[[int], None]
 
 
 @decodable
-class Sorting(msgspec.Struct):
+class ParquetProgress(msgspec.Struct):
     """Progress of a table: rows read into runs, then rows of each run in finished files."""
 
     table: str = ""
@@ -53,12 +53,12 @@ def export_parquet(work: ExportFolder, table: str, source: RowSource, memory_byt
     Costs about 3 µs a row of `links` and 15 µs a row of `pages`; memory is bounded by `memory_bytes_max`. Raises
     OSError: the disk is full; what was done stays done.
     """
-    step = work.step(Sorting)
+    step = work.step(ParquetProgress)
     folder = work.out / table
     if table in step.done:
         return _rows_within(folder)
     if step.table != table:
-        step = Sorting(table, done=step.done)
+        step = ParquetProgress(table, done=step.done)
     folder.mkdir(parents=True, exist_ok=True)
     sorter = Sorter(work.folder / f"runs-{stem_of(table)}", keys_of(table, source.schema), memory_bytes_max, step.runs)
     if not step.consumed:
@@ -67,7 +67,7 @@ def export_parquet(work: ExportFolder, table: str, source: RowSource, memory_byt
     if table == "links" and FROM_HOST not in schema.names:
         schema = schema.insert(0, pa.field(FROM_HOST, pa.dictionary(pa.int32(), pa.string())))
     _merge(work, step, sorter, folder, schema, memory_bytes_max)
-    work.save(Sorting(done=[*step.done, table]))
+    work.save(ParquetProgress(done=[*step.done, table]))
     sorter.runs = []
     sorter.sweep()
     return _rows_within(folder)
@@ -88,25 +88,29 @@ def hosts_of(urls: pa.Array) -> pa.Array:
     return pc.struct_field(pc.extract_regex(pc.cast(urls, pa.string()), _HOST), "host")
 
 
-def _sort(work: ExportFolder, step: Sorting, sorter: Sorter, source: RowSource, advance: Advance) -> None:
+def _sort(work: ExportFolder, step: ParquetProgress, sorter: Sorter, source: RowSource, advance: Advance) -> None:
+    def spill() -> None:
+        sorter.spill()
+        step.position = position
+        step.runs = sorter.runs
+        work.save(step)
+        sorter.sweep()
+
     position = step.position
     for position, batch in source.batches(step.position):
         if step.table == "links":
             batch = batch.add_column(0, FROM_HOST, hosts_of(batch["from_url"]))
         if sorter.add(batch):
-            sorter.spill()
-            step.position = position
-            step.runs = sorter.runs
-            work.save(step)
-            sorter.sweep()
+            spill()
         advance(position)
     sorter.spill()
-    step.position, step.runs, step.consumed = position, sorter.runs, [0] * len(sorter.runs)
-    work.save(step)
-    sorter.sweep()
+    step.consumed = [0] * len(sorter.runs)
+    spill()
 
 
-def _merge(work: ExportFolder, step: Sorting, sorter: Sorter, folder: Path, schema: pa.Schema, bytes_max: int) -> None:
+def _merge(
+    work: ExportFolder, step: ParquetProgress, sorter: Sorter, folder: Path, schema: pa.Schema, bytes_max: int
+) -> None:
     if not step.runs:  # A table without rows has its columns nevertheless.
         _write_file(folder / f"{stem_of(step.table)}-000001.parquet", schema, iter(()))
         return
@@ -174,10 +178,7 @@ def _write_file(target: Path, schema: pa.Schema, groups: Iterator[pa.Table]) -> 
     sync_file(target)
 
 
-_JSON = msgspec.json.Encoder()
-
-
-class LinesWritten(msgspec.Struct):
+class LinesProgress(msgspec.Struct):
     """Progress of a file of lines: rows read, bytes on disk, rows written."""
 
     position: int = 0
@@ -195,7 +196,7 @@ class JsonLinesFile:
     def lines(self, batch: pa.RecordBatch) -> bytes:
         """Return one line for each row."""
         names = batch.schema.names
-        encode = _JSON.encode
+        encode = msgspec.json.encode
         rows = zip(*map(_values, batch.columns), strict=True)
         return b"".join([encode(dict(zip(names, row, strict=True))) + b"\n" for row in rows])
 
@@ -217,18 +218,17 @@ class Csv:
 
 def export_rows(work: ExportFolder, form: Format, source: RowSource, advance: Advance) -> int:
     """Write the table; return its rows. In memory: one batch. Raises OSError: the disk is full."""
-    step = work.step(LinesWritten)
+    step = work.step(LinesProgress)
     with closing(AppendFile(work.out, step.length)) as file:
-        noted = step.length
         if not step.position:
             step.length = _append(file, form.head(source.schema.names), 0)
         for position, batch in source.batches(step.position):
             step.length = _append(file, form.lines(batch), step.length)
-            step.position, step.rows = position, step.rows + batch.num_rows
-            if step.length - noted >= CHECKPOINT_BYTES:
+            step.position = position
+            step.rows += batch.num_rows
+            if file.unsynced_bytes >= CHECKPOINT_BYTES:
                 file.sync()
                 work.save(step)
-                noted = step.length
             advance(position)
         file.sync()
         work.save(step)
@@ -268,7 +268,7 @@ def _csv_rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
         if pa.types.is_boolean(column.type):
             values = [None if value is None else str(value).lower() for value in values]
         elif pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
-            values = [None if value is None else _JSON.encode(value).decode() for value in values]
+            values = [None if value is None else msgspec.json.encode(value).decode() for value in values]
         columns.append(values)
     return zip(*columns, strict=True)
 

@@ -20,7 +20,7 @@ from isal import isal_zlib
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.model.product import __version__
-from gossamer.results.export.bodies import Means, RecordBodies, RecordPlace, require_members, require_whole
+from gossamer.results.export.bodies import Means, RecordBodies, RecordPlace, encodable, require_members, require_whole
 from gossamer.results.export.index import IndexProgress, sort_lines, unique_lines
 from gossamer.results.export.permitted import FOLDER, LIST, copied_pieces
 from gossamer.results.export.plan import Planned, make_plan, read_plan
@@ -28,12 +28,11 @@ from gossamer.results.export.source import RowSource
 from gossamer.results.export.tables import Advance
 from gossamer.results.export.work import ExportFolder, ExportInputs, ExportPiece
 from gossamer.stages.archive.cdxj import UNCHANGED
+from gossamer.stages.process.html import HTML_TYPES
 from gossamer.world.files import publish, sync_file
 
 LINES_A_BLOCK = 300
 """Of the index in each gzip member: what a player fetches to look up one address."""
-_PAGE_TYPES = frozenset(("text/html", "application/xhtml+xml"))
-_JSON = msgspec.json.Encoder()
 
 
 class ZipMember(msgspec.Struct):
@@ -108,7 +107,7 @@ def export_wacz(
             package = _package(step.members, work.inputs, name, step.main)
             archive.add_bytes("datapackage.json", package)
             digest = {"path": "datapackage.json", "hash": f"sha256:{hashlib.sha256(package).hexdigest()}"}
-            archive.add_bytes("datapackage-digest.json", msgspec.json.format(_JSON.encode(digest), indent=2))
+            archive.add_bytes("datapackage-digest.json", msgspec.json.format(msgspec.json.encode(digest), indent=2))
             archive.close()
         finally:
             archive.leave()
@@ -216,13 +215,13 @@ def _write_index(target: Path, target_of_blocks: Path, lines: Iterator[bytes]) -
     """Write the lines as gzip members of `LINES_A_BLOCK`, and the list of these members."""
     new, new_of_blocks = (path.with_name(path.name + ".new") for path in (target, target_of_blocks))
     with new.open("wb") as packed, new_of_blocks.open("wb") as blocks:
-        blocks.write(b"!meta 0 " + _JSON.encode({"format": "cdxj-gzip-1.0", "filename": target.name}) + b"\n")
+        blocks.write(b"!meta 0 " + msgspec.json.encode({"format": "cdxj-gzip-1.0", "filename": target.name}) + b"\n")
         offset = 0
         while some := list(islice(lines, LINES_A_BLOCK)):
             data = isal_zlib.compress(b"".join(some), 2, 31)
             packed.write(data)
             place = {"offset": offset, "length": len(data), "digest": "sha256:" + hashlib.sha256(data).hexdigest()}
-            blocks.write(some[0][: some[0].find(b" {") + 1] + _JSON.encode(place) + b"\n")
+            blocks.write(some[0][: some[0].find(b" {") + 1] + msgspec.json.encode(place) + b"\n")
             offset += len(data)
     publish(new, target)
     publish(new_of_blocks, target_of_blocks)
@@ -234,14 +233,14 @@ def _write_pages(target: Path, plan: Path, held: _HeldWarcs, bodies: RecordBodie
     main = MainPage()
     with new.open("wb") as file:
         head = {"format": "json-pages-1.0", "id": "pages", "title": "All Pages", "hasText": True}
-        file.write(_JSON.encode(head) + b"\n")
+        file.write(msgspec.json.encode(head) + b"\n")
         for _, row in read_plan(plan):
-            if not held.has(row.place) or not (row.document or row.media_type in _PAGE_TYPES):
+            if not held.has(row.place) or not (row.document or row.media_type in HTML_TYPES):
                 continue
             line = _page_line(row, row.document or _text(row, held, bodies, means))
             if not main.url or (line["seed"] and not main.is_seed):
                 main = MainPage(row.url, line["ts"], row.title, line["seed"])
-            file.write(_JSON.encode(line) + b"\n")
+            file.write(msgspec.json.encode(line) + b"\n")
     publish(new, target)
     return main
 
@@ -267,8 +266,7 @@ def _text(row: Planned, held: _HeldWarcs, bodies: RecordBodies, means: Means) ->
     if original is not None and not held.has(original):
         original = None
     page = bodies.page(msgspec.structs.replace(row.record, original=original))
-    # A lone surrogate that some page's escapes made is no text.
-    return means.text_of(page).text.encode("utf-8", "replace").decode() if page is not None else ""
+    return encodable(means.text_of(page).text) if page is not None else ""
 
 
 def _open_at(path: Path, length: int) -> BinaryIO:
@@ -345,4 +343,4 @@ def _package(members: list[ZipMember], inputs: ExportInputs, name: str, main: Ma
     }
     if main.url:
         package |= {"mainPageUrl": main.url, "mainPageDate": main.at}
-    return msgspec.json.format(_JSON.encode(package), indent=2)
+    return msgspec.json.format(msgspec.json.encode(package), indent=2)

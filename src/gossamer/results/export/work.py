@@ -7,7 +7,7 @@ that the state names was synced before; later work is repeated. The target appea
 import errno
 import re
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +23,8 @@ from gossamer.world.process import DirectoryLock
 
 CHECKPOINT_BYTES = 32_000_000
 """Bytes that are written, at most, between two notes of the progress."""
+Progress = Callable[[str, int, int], None]
+"""Called with the table or the step, what is done of it, and of how much."""
 S = TypeVar("S", bound=msgspec.Struct)
 
 

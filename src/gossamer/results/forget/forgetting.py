@@ -172,13 +172,12 @@ class _ForgetSteps:
     def elsewhere(self) -> None:
         """Bring copies in object stores to the same state."""
         config = self._config
-        every = homes(self._directory, self._config.cluster.workers)
         if self._copies is None:
             return
         archived = self._copies if config.archive.store else None
         entries: list[FileEntry] = []
         listed = _lines([*_read_entries(self._directory / FORGOTTEN), self._plan.entry])
-        for home in every:
+        for home in homes(self._directory, config.cluster.workers):
             with Holdings(config, home, self._directory / FOLDER / "own") as kept:
                 if archived is not None:
                     send = partial(archived.send, kept)

@@ -38,7 +38,6 @@ _STOPPED = b"\0hops:"
 _WATCHED = b"\0watch:"
 _GAINS = b"\0gains:"
 _REQUEST = b"\0request:"
-_encode = msgspec.msgpack.Encoder().encode
 
 
 class Keys:
@@ -48,8 +47,10 @@ class Keys:
         self, config: Config, holdings: Holdings, pages: ForgottenPages, namer: Namer, saved: SavedPayloads
     ) -> None:
         """`saved` says where records and payloads of kept pages are now."""
-        self._heirs, self._places = saved.heirs, saved.places
-        self._store, self._epochs = holdings.store, Epochs(holdings.store)
+        self._heirs = saved.heirs
+        self._places = saved.places
+        self._store = holdings.store
+        self._epochs = Epochs(holdings.store)
         self._pages = pages
         self._namer = namer
         self._has_seen_keys = config.seen.backend == "rocksdb" and not config.components.url_seen
@@ -118,7 +119,7 @@ class Keys:
                     record.index_family = ""
                     record.index_key = b""
             self._epochs.put("host", prefix, host_record.encode_record(record))
-            self._epochs.put("meta", schema.FRONTIER_COUNTS, _encode(counts))
+            self._epochs.put("meta", schema.FRONTIER_COUNTS, msgspec.msgpack.encode(counts))
             self._epochs.close_at_once()
 
     def _thin_levels(self, prefix: bytes, record: host_record.HostRecord, counts: host_record.QueueCounts) -> int:
@@ -229,7 +230,7 @@ class Keys:
                 changed = True
         if changed:
             counts = count_pending(self._epochs.scan("scope", *schema.PARTITIONED))
-            self._epochs.put("meta", schema.PENDING_SCOPE, _encode(counts))
+            self._epochs.put("meta", schema.PENDING_SCOPE, msgspec.msgpack.encode(counts))
 
     def _delete_held(self) -> None:
         """Delete links that await the duplicate check."""
@@ -259,7 +260,7 @@ class Keys:
             if has(module.url):
                 module.url = ""
                 module.error = ""
-        self._epochs.put("meta", schema.TOTALS, _encode(totals))
+        self._epochs.put("meta", schema.TOTALS, msgspec.msgpack.encode(totals))
 
     def _delete_rest(self) -> None:
         """Delete sitemaps, feeds, subscriptions, listed requests, cookies and traps of hosts without pages."""

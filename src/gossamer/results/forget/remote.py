@@ -133,7 +133,8 @@ async def _replace(
         if known.get(entry.name, sums.sha256) != sums.sha256:
             await checkpoints.send_anew(entry.name, path, sums.length)
         files.append(made(entry.name, path))
-        brought += [path] if entry.phase == Phase.SAVED else []
+        if entry.phase == Phase.SAVED:
+            brought.append(path)
     await checkpoints.place.write(FORGOTTEN, listed)
     await checkpoints.save(saved.opening, holdings.store.epoch, saved.at, [*store, *files], absent, uploaded)
     await checkpoints.sweep()

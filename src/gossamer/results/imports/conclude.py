@@ -17,7 +17,7 @@ from gossamer.engine.stages import Stages
 from gossamer.model.errors import is_fatal
 from gossamer.model.links import NOT_SEED, SEED, SEED_ARGUMENT, Link, Prerequisite, RevisitPlan, Visit
 from gossamer.model.pages import RENDERED, Archived, Findings, Original, PageRow, Rendered, Visited
-from gossamer.model.visits import Content, Reply, lower_names
+from gossamer.model.visits import NOT_MODIFIED, Content, Reply, first_values
 from gossamer.ports import Conclusion, ContentSeen, ExaminedPage, PrerequisiteArchive, VisitMiddleware
 from gossamer.results.imports.capture import LINK_TYPE, Capture, Refused
 from gossamer.results.imports.listed import ListedPage
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 ROBOTS = "/robots.txt"
 OK = 200
-NOT_MODIFIED = 304
 DIGEST_MAX = 200
 USAGE = tuple(name for name in PageRow.__struct_fields__ if name.startswith("usage_"))
 FORESEEN_MAX = 256
@@ -134,7 +133,8 @@ class RevisitRecords(VisitMiddleware):
         if capture.kind != "revisit":
             last = self._seen.find(_key(f"last {url.key}"), url) if capture.status == NOT_MODIFIED else None
             if last is not None and last.fetched_at <= capture.fetched_at:
-                self._conclusion = _held_by(last, "not_modified", last.digest, {"body_bytes": last.body_bytes})
+                same: dict[str, str | int] = {"body_bytes": last.body_bytes}
+                self._conclusion = Conclusion("not_modified", "", revisit_of=last, digest=last.digest, columns=same)
             return capture
         original = capture.original
         at = self._namer.name(original.url) if original is not None and original.url else None
@@ -153,7 +153,7 @@ class RevisitRecords(VisitMiddleware):
             error = f"HTTP {capture.status}"
         if outcome:
             columns: dict[str, str | int] = {"digest": capture.digest[:DIGEST_MAX], "body_bytes": known.body_bytes}
-            self._conclusion = _held_by(original, outcome, known.digest, columns, error)
+            self._conclusion = Conclusion(outcome, error, revisit_of=original, digest=known.digest, columns=columns)
             if known.digest and not error:
                 self._seen.remember(_key(f"last {url.key}"), url, known)
         return capture
@@ -186,7 +186,7 @@ class RevisitRecords(VisitMiddleware):
         capture = self._capture
         row = visited.row
         if capture is not None and self._conclusion is None and visited.digest:
-            sent = next((value for name, value in capture.headers if lower_names[name] == "content-type"), "")
+            sent = first_values(capture.headers).get("content-type", "")
             original = Original(row.url, row.fetched_at, capture.record_id, 0, visited.digest, row.body_bytes, sent)
             if capture.digest:
                 self._seen.remember(_key(f"payload {capture.digest}"), visited.url, original)
@@ -354,12 +354,6 @@ def _identity(capture: Capture) -> str:
         body = capture.file.digest if capture.file is not None else capture.body
         return f"content:{hashlib.sha1(body, usedforsecurity=False).hexdigest()}:{capture.status}"
     return capture.copy_of or f"{capture.record_id} {capture.digest}"
-
-
-def _held_by(
-    original: Original, outcome: str, digest: bytes, columns: dict[str, str | int], error: str = ""
-) -> Conclusion:
-    return Conclusion(outcome, error, revisit_of=original, digest=digest, columns=columns)
 
 
 def _key(text: str) -> bytes:

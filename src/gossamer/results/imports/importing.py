@@ -137,7 +137,8 @@ class Importer:
         """Return the progress of an archive, which is recognized by its content."""
         digest = self._sums.get(source.place)
         if digest is None:
-            digest = self._sums[source.place] = imported.sha256_of(source, self._room.store)
+            digest = imported.sha256_of(source, self._room.store)
+            self._sums[source.place] = digest
         within = source.name.rpartition("!")[2] if "!" in source.name else ""
         progress = self._progresses.of(f"{digest}{within}", source.name)
         imported.enter(self._directory, self._table, source, digest, copies=self._request.copies)
@@ -197,7 +198,7 @@ class Importer:
             if depth == 0 and not item.via and len(progress.seeds) < imported.SEEDS_MAX:
                 progress.seeds.append(item.url)
         self._captures.note_foreseen()
-        progress.seeds = list(dict.fromkeys(progress.seeds or [first] * bool(first)))
+        progress.seeds = list(dict.fromkeys(progress.seeds or filter(None, [first])))
         self._progresses.changed.add(progress.number)
 
     def _pages_of(self, source: Source) -> dict[str, ListedPage]:

@@ -28,7 +28,6 @@ NAME_CHARACTERS_MAX = 100
 SEEDS_MAX = 100
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _SUFFIXES = {"gzip": ".warc.gz", "zstd": ".warc.zst"}
-_encode = msgspec.msgpack.Encoder().encode
 
 
 @decodable
@@ -182,5 +181,5 @@ class Progresses:
         """Put what has changed into the open epoch."""
         for identity, progress in self.known.items():
             if progress.number in self.changed:
-                self._epochs.put("meta", IMPORTED + identity.encode(), _encode(progress))
+                self._epochs.put("meta", IMPORTED + identity.encode(), msgspec.msgpack.encode(progress))
         self.changed.clear()

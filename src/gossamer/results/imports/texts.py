@@ -5,6 +5,7 @@ from xxhash import xxh3_64_intdigest
 from gossamer.engine.examine import Examined
 from gossamer.results.imports.capture import Item, Skipped, Source
 from gossamer.results.imports.content import address_of
+from gossamer.stages.process.html import HTML_TYPES
 from gossamer.stages.process.links import cut
 from gossamer.stages.process.scripted import TEXT_FEW_BYTES, text_bytes
 from gossamer.stages.process.text import DOCUMENT
@@ -17,7 +18,6 @@ GAIN_MIN = 1.5
 """Text beside that of the HTML as sent, from which it is taken: what rendering has to add to a page."""
 PREFIXES = ("urn:text:", "urn:textFinal:")
 """Of Browsertrix Crawler: as a page was loaded, and after its behaviors ran."""
-_HTML = frozenset(("text/html", "application/xhtml+xml"))
 
 
 class PageTexts:
@@ -58,7 +58,7 @@ class PageTexts:
 def complete(examined: Examined, media_type: str, text: str) -> None:
     """Take the text for that of an HTML page which has next to none of its own, as scripts add it."""
     content = examined.content
-    if not text or media_type not in _HTML or content.file is not None or examined.died:
+    if not text or media_type not in HTML_TYPES or content.file is not None or examined.died:
         return
     own = text_bytes(content.body, TEXT_FEW_BYTES)
     if own < TEXT_FEW_BYTES and len("".join(text.split()).encode()) > own * GAIN_MIN:

@@ -62,7 +62,6 @@ class ContentAnswer(msgspec.Struct, array_like=True, frozen=True):
     is_damage: bool = False
 
 
-_encode = msgspec.msgpack.Encoder().encode
 _question = msgspec.msgpack.Decoder(ContentQuestion).decode
 _answer = msgspec.msgpack.Decoder(ContentAnswer).decode
 
@@ -117,7 +116,7 @@ class ContentProcesses(AbstractContextManager["ContentProcesses"]):
             question = ContentQuestion(str(self._config_file), str(warc_folder), some, work)
             connection = self._connection(number % self._processes_max)
             with suppress(ConnectionError):  # It died; which page it died of is known when its answers are read.
-                connection.send_bytes(_encode(question))
+                connection.send_bytes(msgspec.msgpack.encode(question))
             asked.append((connection, question))
         while asked:
             yield from _read_answer(*asked.popleft())
@@ -199,4 +198,4 @@ def answer_contents(descriptor: int) -> None:
         except (ConfigError, DamagedError) as error:
             answer = ContentAnswer(error=str(error), is_damage=isinstance(error, DamagedError))
         limit.end()
-        connection.send_bytes(_encode(answer))
+        connection.send_bytes(msgspec.msgpack.encode(answer))

@@ -59,7 +59,6 @@ class Refusal(msgspec.Struct, array_like=True, frozen=True):
 
 
 _REFUSALS = {error.kind: error for error in (verbs.RefusedError, verbs.ConflictError, verbs.MissingError)}
-_encode = msgspec.msgpack.Encoder().encode
 
 
 class Questions:
@@ -124,7 +123,7 @@ class Questions:
         self._stay()
         is_answered = False
         try:
-            found = await self._pool.ask(b"", _encode(question), partial(_read, kind=kind))
+            found = await self._pool.ask(b"", msgspec.msgpack.encode(question), partial(_read, kind=kind))
             is_answered = True
         finally:
             if is_answered:
@@ -172,11 +171,11 @@ def answer_questions(bounds: AnswerBounds, kind: type[Question], answer: Callabl
     while (question := seat.take()) is not None:
         limit.begin()
         try:
-            answered = b"=" + _encode(answer(decode(question.body)))
+            answered = b"=" + msgspec.msgpack.encode(answer(decode(question.body)))
         except verbs.RefusedError as error:
-            answered = b"!" + _encode(Refusal(str(error), error.kind))
+            answered = b"!" + msgspec.msgpack.encode(Refusal(str(error), error.kind))
         except (ConfigError, CrawlFailedError, DamagedError, OSError) as error:
-            answered = b"!" + _encode(Refusal(str(error), verbs.ConflictError.kind))
+            answered = b"!" + msgspec.msgpack.encode(Refusal(str(error), verbs.ConflictError.kind))
         limit.end()
         seat.answer(answered)
 

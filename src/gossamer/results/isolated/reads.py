@@ -100,14 +100,13 @@ class ArchiveQuestion(msgspec.Struct, array_like=True, frozen=True):
     question: ReadQuestion
 
 
-_encode = msgspec.msgpack.Encoder().encode
 _MAC_BYTES = 18
 """A multiple of three, so that its text has no padding."""
 
 
 def seal(secret: bytes, place: ReplayPlace) -> str:
     """Return a path that only one who knows `secret` can make: it leads to this version and to nothing else."""
-    data = _encode(place)
+    data = msgspec.msgpack.encode(place)
     return base64.urlsafe_b64encode(_mac(secret, data) + data).decode().rstrip("=")
 
 

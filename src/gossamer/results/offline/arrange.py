@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from gossamer.results.export.sorting import Sorter
-from gossamer.results.offline.choose import LISTED
-from gossamer.results.offline.kinds import WAY_BITS, depth_of, hops_of, least, way_of
+from gossamer.results.offline.kinds import LISTED, WAY_BITS, depth_of, hops_of, least, way_of
 from gossamer.results.offline.records import heads
 from gossamer.results.offline.segment import SegmentInfo, SegmentWriter, values_of
 from gossamer.results.offline.steps import Build, StepRecords
@@ -55,7 +54,8 @@ def arrange(build: Build, about: SegmentInfo) -> tuple[list[Path], Path | None]:
             listed += taken.num_rows
         waiting.settle(0, last=True)
         outs.finish()
-    state.figures["listed"], state.figures["left"] = listed, capped.left
+    state.figures["listed"] = listed
+    state.figures["left"] = capped.left
     return paths, left_path if left is not None and left.urls else None
 
 
@@ -101,7 +101,7 @@ def _on_disk(build: Build, held: list[pa.RecordBatch], rest: Iterator[pa.RecordB
             by_url.spill()
     by_url.spill()
     in_order = Sorter(build.work.folder / "in-order", _IN_ORDER, room)
-    for table in _eachonce(by_url):
+    for table in _each_once(by_url):
         rank = pa.array(np.uint32(_RANK_MAX) - table["sites"].to_numpy())
         for batch in table.append_column("rank", rank).to_batches():
             if in_order.add(batch):
@@ -115,7 +115,7 @@ def _on_disk(build: Build, held: list[pa.RecordBatch], rest: Iterator[pa.RecordB
     in_order.sweep()
 
 
-def _eachonce(sorter: Sorter) -> Iterator[pa.Table]:
+def _each_once(sorter: Sorter) -> Iterator[pa.Table]:
     """Yield the rows of a sorter by URL, each once; those of one URL may be in two tables."""
     waiting: pa.Table | None = None
     for table, _ in sorter.merge():

@@ -18,16 +18,28 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.links import SEED_ARGUMENT, SEED_FILE
 from gossamer.model.product import PRODUCT, __version__
 from gossamer.results.export.source import RowSource
+from gossamer.results.export.work import Progress
 from gossamer.results.offline.arrange import arrange
-from gossamer.results.offline.choose import ADDED, LISTED, RELAXED, SHORTER, choose, gather_others
+from gossamer.results.offline.choose import choose, gather_others
 from gossamer.results.offline.gather import gather_links, gather_origins, gather_pages, join_ways
 from gossamer.results.offline.inputs import find_inputs, read_warcs
-from gossamer.results.offline.kinds import FOUND, FROM, KNOWN, PAGE, choice_kind, way_kind
+from gossamer.results.offline.kinds import (
+    ADDED,
+    FOUND,
+    FROM,
+    KNOWN,
+    LISTED,
+    PAGE,
+    RELAXED,
+    SHORTER,
+    choice_kind,
+    way_kind,
+)
 from gossamer.results.offline.known import KnownUrls
 from gossamer.results.offline.records import Runs
 from gossamer.results.offline.seeds import Named, bring_in
 from gossamer.results.offline.segment import Segment, SegmentInfo, rules_of
-from gossamer.results.offline.steps import Build, BuildRequest, Progress, targets_of, types_to_follow
+from gossamer.results.offline.steps import Build, BuildRequest, targets_of, types_to_follow
 from gossamer.results.offline.texts import read_texts
 from gossamer.results.offline.work import BuildFolder
 from gossamer.stages.scope.roots import seed_url

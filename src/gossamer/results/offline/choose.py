@@ -5,7 +5,6 @@ key, part of a page or not) stay apart until they were judged.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from itertools import islice
 from typing import Any
 
@@ -16,18 +15,11 @@ import pyarrow as pa
 from gossamer.model.links import EMBED
 from gossamer.results.offline import kinds
 from gossamer.results.offline.gather import pages_of, place_of
-from gossamer.results.offline.records import Rows, heads
+from gossamer.results.offline.records import Rows, heads, make_rows
 from gossamer.results.offline.seeds import Named
-from gossamer.results.offline.segment import Segment, values_of
+from gossamer.results.offline.segment import values_of
 from gossamer.results.offline.steps import Build, StepRecords
 
-SHORTER = kinds.KNOWN._replace(name="shorter")
-RELAXED = kinds.KNOWN._replace(name="relaxed")
-"""Pages that turned out to be nearer than they were known to be: their links are, too."""
-ADDED = kinds.KNOWN._replace(name="added")
-"""Records of URLs that become known."""
-LISTED = kinds.KNOWN._replace(name="listed")
-"""Records of URLs that the segments list."""
 LISTED_MAX = 255
 _BATCH = 8_192
 
@@ -37,12 +29,10 @@ def gather_others(build: Build, seeds: Callable[[], Iterator[Named]]) -> None:
     state = build.work.state
     waiting = StepRecords(build, [kinds.FOUND])
     left_rows = build.known.leftover_rows
-    if build.known.leftovers is not None and state.position < left_rows:
-        with closing(Segment(build.known.leftovers)) as left:
-            for end, batch in left.batches(state.position):
-                waiting["found"].add_rows(_leftover_rows(batch, build.rows + end - batch.num_rows))
-                waiting.settle(end)
-                build.progress("left over", end, left_rows)
+    for end, batch in build.known.read_leftovers(state.position) if state.position < left_rows else ():
+        waiting["found"].add_rows(_leftover_rows(batch, build.rows + end - batch.num_rows))
+        waiting.settle(end)
+        build.progress("left over", end, left_rows)
     at = max(0, state.position - left_rows)
     named = islice(seeds(), at, None)
     while held := [one.url.fingerprint for one in islice(named, _BATCH)]:
@@ -58,23 +48,26 @@ def gather_others(build: Build, seeds: Callable[[], Iterator[Named]]) -> None:
 def _leftover_rows(batch: pa.RecordBatch, row: int) -> Any:
     listed = batch["listed"].to_numpy().astype(np.uint32)
     link_types = np.array(values_of(batch["link_type"]))
-    found: Any = np.zeros(batch.num_rows, kinds.FOUND.dtype)
-    found["fp"], found["pos"] = batch["fingerprint"].to_numpy(), np.arange(row, row + batch.num_rows)
-    found["way"] = kinds.way_of(batch["depth"].to_numpy(), batch["hops"].to_numpy())
     variant = np.where(link_types == EMBED, kinds.EMBEDDED, np.where(link_types == "seed", kinds.SEED, kinds.LINK))
-    # What is to be listed again is known: it must not be dropped for that.
-    found["variant"] = np.where(listed > 1, kinds.AGAIN, variant)
-    found["site"] = np.where(listed > 1, listed, 0)
-    return found
+    return make_rows(
+        kinds.FOUND.dtype,
+        batch.num_rows,
+        fp=batch["fingerprint"].to_numpy(),
+        pos=np.arange(row, row + batch.num_rows),
+        way=kinds.way_of(batch["depth"].to_numpy(), batch["hops"].to_numpy()),
+        # What is to be listed again is known: it must not be dropped for that.
+        variant=np.where(listed > 1, kinds.AGAIN, variant),
+        site=np.where(listed > 1, listed, 0),
+    )
 
 
 def choose(build: Build) -> None:
     """Choose what is to be judged: what is new, and what may be listed again."""
     kind = kinds.choice_kind(build.rows_all)
-    waiting = StepRecords(build, [kind, ADDED, RELAXED])
+    waiting = StepRecords(build, [kind, kinds.ADDED, kinds.RELAXED])
     found = build.runs(kinds.FOUND)
     pages = build.runs(kinds.PAGE)
-    shorter = build.runs(SHORTER)
+    shorter = build.runs(kinds.SHORTER)
     for first, last in waiting.over_cells("choosing", [found, pages, shorter, *build.known.sets()]):
         rows = pages.read(first, last)
         listed = build.known.read(first, last)
@@ -133,11 +126,15 @@ def _again(build: Build, rows: Rows, of_pages: Any, listed: Any, dtype: np.dtype
     wanted = ((flags & kinds.PASSING) != 0) & (times <= build.wish.retries)
     rows = rows[np.lexsort((rows["pos"], rows["at"], rows["fp"]))]
     lasts = np.append(heads(rows["fp"])[1:], len(rows)) - 1
-    again: Any = np.zeros(int(wanted.sum()), dtype)
-    again["fp"], again["way"], again["variant"] = prints[wanted], ways[wanted], kinds.AGAIN
-    again["pos"] = rows["pos"][lasts][wanted] + np.uint64(build.links.rows)
-    again["listed"] = np.minimum(times[wanted] + 1, LISTED_MAX)
-    return again
+    return make_rows(
+        dtype,
+        int(wanted.sum()),
+        fp=prints[wanted],
+        way=ways[wanted],
+        variant=kinds.AGAIN,
+        pos=rows["pos"][lasts][wanted] + np.uint64(build.links.rows),
+        listed=np.minimum(times[wanted] + 1, LISTED_MAX),
+    )
 
 
 def _times(rows: Rows, prints: Any, listed: Any) -> npt.NDArray[np.int64]:
@@ -173,19 +170,15 @@ def _note_known(build: Build, waiting: StepRecords, links: Rows, of_pages: Any, 
         same = (place >= 0) & (known_ways[place] == learnt) if len(known) else np.zeros(len(prints), bool)
         if not build.known.is_exact:
             same |= build.known.holds(prints)
-        waiting[ADDED.name].add(int((~same).sum()), fp=prints[~same], way=learnt[~same])
+        waiting[kinds.ADDED.name].add(int((~same).sum()), fp=prints[~same], way=learnt[~same])
     if not len(fps) or not len(links):
         return
     place = place_of(fps, links["fp"])
     there = (place >= 0) & ((links["variant"] & 3) != kinds.AGAIN)
-    depth = np.full(len(fps), 1 << 20)
-    hops = np.full(len(fps), 1 << 20)
-    np.minimum.at(depth, place[there], kinds.depth_of(links["way"][there]))
-    np.minimum.at(hops, place[there], kinds.hops_of(links["way"][there]))
-    best = kinds.least_of_both(kinds.way_of(depth, hops), held)
+    best = kinds.least_at(held, place[there], links["way"][there])
     better = best != held
     if build.known.directory is not None and build.known.is_exact:
-        waiting[ADDED.name].add(int(better.sum()), fp=fps[better], way=best[better])
+        waiting[kinds.ADDED.name].add(int(better.sum()), fp=fps[better], way=best[better])
     # A shorter path is passed on only if it can change something: under a limit of depth, and along redirects that
     # were too many. Otherwise it would only cost another pass.
     at = place_of(prints, fps)
@@ -194,7 +187,7 @@ def _note_known(build: Build, waiting: StepRecords, links: Rows, of_pages: Any, 
         redirects & (kinds.hops_of(held) >= build.config.scope.hops_max) & (kinds.hops_of(best) < kinds.hops_of(held))
     )
     passed = better & (at >= 0) & (freed | (build.config.scope.depth_max is not None))
-    waiting[RELAXED.name].add(int(passed.sum()), fp=fps[passed], way=best[passed])
+    waiting[kinds.RELAXED.name].add(int(passed.sum()), fp=fps[passed], way=best[passed])
 
 
 def _ways_to(fps: Any, prints: Any, ways: Any, known: Any, known_ways: Any) -> npt.NDArray[np.uint32]:

@@ -16,7 +16,7 @@ from xxhash import xxh3_64_intdigest
 from gossamer.model.links import EMBED, Link
 from gossamer.model.outcomes import MAY_PASS
 from gossamer.results.offline import kinds
-from gossamer.results.offline.records import Rows, heads, spans
+from gossamer.results.offline.records import Rows, heads, make_rows, spans
 from gossamer.results.offline.segment import decode, values_of
 from gossamer.results.offline.steps import Build, StepRecords
 from gossamer.results.offline.work import BuildPiece
@@ -66,7 +66,7 @@ def join_ways(build: Build) -> None:
     waiting = StepRecords(build, [kinds.way_kind(build.links.rows)])
     pages = build.runs(kinds.PAGE)
     origins = build.runs(kinds.FROM)
-    shorter = build.runs(kinds.KNOWN._replace(name="shorter"))
+    shorter = build.runs(kinds.SHORTER)
     for first, last in waiting.over_cells("ways", [pages, origins, shorter, *build.known.sets()]):
         prints, ways, flags = pages_of(pages.read(first, last), shorter.read(first, last))
         known, known_ways = build.known.read(first, last)
@@ -116,7 +116,11 @@ def gather_links(build: Build) -> None:
         variant = _variants(keys, texts, part)[chosen]
         prints = _of_each(keys, prints_of)[chosen]
         least_ways = kinds.way_of(depth, hops)[chosen]
-        waiting["found"].add_rows(combine(_make_rows(prints, start + chosen, least_ways, variant, site[chosen])))
+        rows = make_rows(
+            kinds.FOUND.dtype, len(chosen), fp=prints, pos=start + chosen, way=least_ways, variant=variant,
+            site=site[chosen],
+        )  # fmt: skip
+        waiting["found"].add_rows(combine(rows))
 
 
 def pages_of(rows: Rows, shorter: Rows) -> tuple[Any, Any, Any]:
@@ -131,12 +135,7 @@ def pages_of(rows: Rows, shorter: Rows) -> tuple[Any, Any, Any]:
         flags |= np.bitwise_or.reduceat(rows["flags"], starts) & kinds.REDIRECTS
     if len(shorter) and len(prints):
         at = place_of(prints, shorter["fp"])
-        known = at >= 0
-        depth = kinds.depth_of(ways)
-        hops = kinds.hops_of(ways)
-        np.minimum.at(depth, at[known], kinds.depth_of(shorter["way"][known]))
-        np.minimum.at(hops, at[known], kinds.hops_of(shorter["way"][known]))
-        ways = kinds.way_of(depth, hops)
+        ways = kinds.least_at(ways, at[at >= 0], shorter["way"][at >= 0])
     return prints, ways, flags
 
 
@@ -233,12 +232,6 @@ def _variants(keys: pa.Array, texts: pa.Array, part: Mask) -> npt.NDArray[np.uin
         marks = [xxh3_64_intdigest(text) & 0x3FFFFFFF | 1 for text in others]
         variant[differs] |= np.array(marks, np.uint32) << np.uint32(2)
     return variant
-
-
-def _make_rows(fp: Any, pos: Any, way: Any, variant: Any, site: Any) -> Rows:
-    rows = np.zeros(len(fp), kinds.FOUND.dtype)
-    rows["fp"], rows["pos"], rows["way"], rows["variant"], rows["site"] = fp, pos, way, variant, site
-    return rows
 
 
 def _of_each(texts: pa.Array, find: Callable[[pa.Array], kinds.Column]) -> kinds.Column:

@@ -23,13 +23,13 @@ from gossamer.model.links import Found
 from gossamer.model.pages import Page
 from gossamer.results.export.export import inputs_of
 from gossamer.results.export.opening import crawl_in
-from gossamer.results.export.source import TableFiles, naming, pieces_of
+from gossamer.results.export.source import TableFiles, naming, pieces_of, plain
 from gossamer.results.export.work import ExportPiece as TablePiece
+from gossamer.results.export.work import Progress
 from gossamer.results.imports.capture import Capture, Refused, Room
 from gossamer.results.imports.reading import captures_of
 from gossamer.results.imports.sources import find_sources
-from gossamer.results.offline.segment import plain_type, rules_of
-from gossamer.results.offline.steps import Progress
+from gossamer.results.offline.segment import rules_of
 from gossamer.results.offline.work import BuildFolder, BuildInputs, BuildPiece
 from gossamer.stages.archive.foreign import FaultCount
 from gossamer.stages.archive.schema import LINKS, PAGES
@@ -101,7 +101,7 @@ def _require_table(path: str, schema: pa.Schema, needed: Sequence[str], filled: 
                 raise ConfigError(f"{path} lacks the column {field.name}; name a directory of tables of a crawl")
             kind = there.field(field.name).type
             if _kind(kind) != _kind(field.type):
-                raise ConfigError(f"{path}: the column {field.name} is of {kind}; {plain_type(field.type)} is needed")
+                raise ConfigError(f"{path}: the column {field.name} is of {kind}; {plain(field.type)} is needed")
         for batch in file.iter_batches(columns=list(filled)):
             for name in filled:
                 if batch[name].null_count:
@@ -109,7 +109,7 @@ def _require_table(path: str, schema: pa.Schema, needed: Sequence[str], filled: 
 
 
 def _kind(kind: pa.DataType) -> str:
-    kind = plain_type(kind)
+    kind = plain(kind)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return "text"
     return "number" if pa.types.is_integer(kind) else "time" if pa.types.is_timestamp(kind) else str(kind)

@@ -45,6 +45,15 @@ def least_of_both(one: Column, other: Column) -> npt.NDArray[np.uint32]:
     return way_of(np.minimum(depth_of(one), depth_of(other)), np.minimum(hops_of(one), hops_of(other)))
 
 
+def least_at(way: Column, places: npt.NDArray[np.int64], others: Column) -> npt.NDArray[np.uint32]:
+    """Return paths, each with the least depth and the least hops of those among `others` that have its place."""
+    depth = depth_of(way)
+    hops = hops_of(way)
+    np.minimum.at(depth, places, depth_of(others))
+    np.minimum.at(hops, places, hops_of(others))
+    return way_of(depth, hops)
+
+
 SILENT = 1
 """Of a page: its links are not followed (except for redirects and what is part of it)."""
 PART = 2
@@ -66,6 +75,13 @@ PAGE = RecordKind(
 """An attempt: when, its row, the way to it; `first` where a visit began with it."""
 KNOWN = RecordKind("known", np.dtype([("fp", "<u8"), ("way", "<u4")]))
 """A seen URL: its shortest path, and in the uppermost byte how often it was listed."""
+SHORTER = KNOWN._replace(name="shorter")
+RELAXED = KNOWN._replace(name="relaxed")
+"""Pages that turned out to be nearer than they were known to be: their links are, too."""
+ADDED = KNOWN._replace(name="added")
+"""Records of URLs that become known."""
+LISTED = KNOWN._replace(name="listed")
+"""Records of URLs that the segments list."""
 FROM = RecordKind("from", np.dtype([("fp", "<u8"), ("pos", "<u8"), ("site", "<u4")]))
 """A page that has links, and the first of their rows in one batch."""
 FOUND = RecordKind(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from importlib import import_module
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from xxhash import xxh3_64_intdigest
 
 from gossamer.model.errors import ConfigError
@@ -118,7 +119,8 @@ def _cells_for(added: Runs, first: int, last: int, room: int) -> int:
 def _places(path: Path) -> tuple[int, ...]:
     try:
         with path.open("rb") as file:
-            magic, head = file.read(_HEAD.size), file.read(_PLACES.size)
+            magic = file.read(_HEAD.size)
+            head = file.read(_PLACES.size)
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}; rebuild the index that it belongs to") from error
     if magic != _MAGIC or len(head) != _PLACES.size:
@@ -223,6 +225,12 @@ class KnownUrls(AbstractContextManager["KnownUrls"]):
             return 0
         with closing(Segment(self.leftovers)) as segment:
             return segment.rows
+
+    def read_leftovers(self, start: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the URLs that were left over from row `start` on, as `Segment.batches`."""
+        assert self.leftovers is not None
+        with closing(Segment(self.leftovers)) as segment:
+            yield from segment.batches(start)
 
     def sets(self) -> list[Runs]:
         """Return the runs, to plan how much to read at once."""

@@ -22,11 +22,11 @@ from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import EMBED, FEED, SITEMAP
 from gossamer.results.export.source import RowSource
-from gossamer.results.export.work import writing_to
+from gossamer.results.export.work import Progress, writing_to
 from gossamer.results.offline.gather import named_prints, prints_of
 from gossamer.results.offline.inputs import find_inputs
 from gossamer.results.offline.segment import decode, values_of
-from gossamer.results.offline.steps import BASE_BYTES, Progress
+from gossamer.results.offline.steps import BASE_BYTES
 from gossamer.stages.frontier.priority import RANKS_FILE, RANKS_MAGIC
 from gossamer.url.name import Namer
 from gossamer.world.files import publish

@@ -41,6 +41,14 @@ class RecordKind(NamedTuple):
         return names[0]
 
 
+def make_rows(dtype: np.dtype[Any], count: int, **fields: Any) -> Rows:
+    """Return some records by their fields; a field that is not given is 0."""
+    rows: Rows = np.zeros(count, dtype)
+    for name, values in fields.items():
+        rows[name] = values
+    return rows
+
+
 def shift_for(keys_max: int) -> int:
     """Return the shift for keys from 0 to `keys_max`."""
     return max(0, (max(1, keys_max) - 1).bit_length() - 12)
@@ -163,11 +171,8 @@ class Buffer:
         self.bytes = 0
 
     def add(self, count: int, **fields: Any) -> None:
-        """Add some records by their fields; a field that is not given is 0."""
-        rows = np.zeros(count, self.kind.dtype)
-        for name, values in fields.items():
-            rows[name] = values
-        self.add_rows(rows)
+        """Add some records by their fields."""
+        self.add_rows(make_rows(self.kind.dtype, count, **fields))
 
     def add_rows(self, rows: Rows) -> None:
         """Add some records."""

@@ -21,6 +21,8 @@ import pyarrow.parquet as pq
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
 from gossamer.options import to_table
+from gossamer.results.export.source import plain
+from gossamer.stages.archive.schema import FEW
 from gossamer.url.options import UrlOptions
 from gossamer.url.site import PARTITIONS
 from gossamer.url.url import Url
@@ -37,20 +39,19 @@ VALUE_BYTES_MAX = 1 << 14
 TEXT_BYTES_MAX = 3 << 26
 """Of a row group: what it has more of does not fit in memory beside a crawl."""
 _READ_BYTES = 1 << 18
-_FEW = pa.dictionary(pa.int32(), pa.string())
 
 SCHEMA = pa.schema(
     [
         ("partition", pa.uint16()),
-        ("site", _FEW),
-        ("host", _FEW),
+        ("site", FEW),
+        ("host", FEW),
         ("url", pa.string()),
         ("key", pa.string()),
         ("fingerprint", pa.uint64()),
         ("level", pa.uint8()),
         ("depth", pa.int32()),
         ("hops", pa.int32()),
-        ("link_type", _FEW),
+        ("link_type", FEW),
         ("referrer", pa.string()),
         ("listed", pa.uint8()),
         ("seed", pa.uint8()),
@@ -194,12 +195,12 @@ class Segment:
                 column = pc.coalesce(decode(column).cast(field.type), decode(batch.column("url")).cast(field.type))
             if column.type != field.type:
                 try:
-                    column = decode(column).cast(plain_type(field.type))
+                    column = decode(column).cast(plain(field.type))
                 except pa.ArrowInvalid as error:
                     said = f"a {field.name} that does not fit: {_one_line(error)}"
                     raise ConfigError(f"the segment {self.path} has {said}; make it again") from error
-                column = column.dictionary_encode() if field.type == _FEW else column
-            if column.null_count or (field.type == _FEW and column.dictionary.null_count):
+                column = column.dictionary_encode() if field.type == FEW else column
+            if column.null_count or (field.type == FEW and column.dictionary.null_count):
                 raise ConfigError(f"the segment {self.path} has rows without {field.name}; make it without them")
             columns.append(column)
         return pa.record_batch(columns, names=SCHEMA.names)
@@ -217,7 +218,7 @@ class Segment:
             lacks = f"lacks {', '.join(missing)}" if missing else f"is of version {about.version}, newer than {VERSION}"
             raise ConfigError(f"the segment {self.path} {lacks}; make it with this version of gossamer")
         for field in SCHEMA:
-            kind = plain_type(self._file.schema_arrow.field(field.name).type)
+            kind = plain(self._file.schema_arrow.field(field.name).type)
             if not (pa.types.is_integer if pa.types.is_integer(field.type) else _is_text)(kind):
                 wanted = "whole numbers" if pa.types.is_integer(field.type) else "text"
                 raise ConfigError(f"the segment {self.path}: the column {field.name} is of {kind}; write {wanted}")
@@ -287,7 +288,8 @@ class SegmentWriter(AbstractContextManager["SegmentWriter"]):
         self._writer.write_table(table.slice(0, whole), row_group_size=GROUP_ROWS)
         # A copy: a slice would hold on to all of what was written.
         rest = table.slice(whole).take(pa.array(range(table.num_rows - whole), pa.int32()))
-        self._held, self._held_rows = ([rest], rest.num_rows) if rest.num_rows else ([], 0)
+        self._held = [rest] if rest.num_rows else []
+        self._held_rows = rest.num_rows
 
     def _count(self, rows: pa.Table) -> None:
         """Count URLs and sites, and see that they are in order."""
@@ -327,7 +329,7 @@ def table_of(links: list[Link], levels: list[int], listed: list[int]) -> pa.Tabl
         "listed": listed,
         "seed": [link.seed for link in links],
     }
-    return pa.table([pa.array(values[field.name], plain_type(field.type)) for field in SCHEMA], names=SCHEMA.names)
+    return pa.table([pa.array(values[field.name], plain(field.type)) for field in SCHEMA], names=SCHEMA.names)
 
 
 def values_of(column: pa.Array) -> list[Any]:
@@ -355,16 +357,11 @@ def _fit_column(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
         return pc.if_else(pc.fill_null(pc.equal(column, rows["url"]), True), pa.scalar(None, pa.string()), column)
     if column.type == field.type:
         return column
-    return column.dictionary_encode() if field.type == _FEW else column.cast(field.type)
+    return column.dictionary_encode() if field.type == FEW else column.cast(field.type)
 
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type of the values, which a dictionary may hold."""
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _one_line(error: BaseException) -> str:

@@ -1,6 +1,6 @@
 """Steps: what the steps of a build share: what it was asked for, where its records wait, how far it is."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,15 +11,13 @@ from gossamer.config import Config
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import EMBED
 from gossamer.results.export.source import RowSource
+from gossamer.results.export.work import Progress
 from gossamer.results.offline.known import KnownUrls
 from gossamer.results.offline.records import CELLS, Buffer, RecordKind, Runs, spans, write_run
 from gossamer.results.offline.seeds import SeedFingerprints
 from gossamer.results.offline.work import BuildFolder, BuildInputs
 from gossamer.stages.scope.options import FOLLOWED
 from gossamer.url.site import PARTITIONS
-
-Progress = Callable[[str, int, int], None]
-"""Called with what is done, how much of it, and of how much."""
 
 BASE_BYTES = 264_000_000
 """Memory of the program without any rows: interpreter, libraries, lists of the public suffixes."""

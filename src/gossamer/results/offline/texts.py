@@ -1,7 +1,6 @@
 """Texts: what was chosen is read again, named and judged; what is ours waits, sorted by partition, for its segment."""
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -10,17 +9,19 @@ import numpy as np
 import pyarrow as pa
 
 from gossamer.model.links import EMBED, Link
+from gossamer.results.export.sorting import COMPRESSION
+from gossamer.results.export.source import plain
 from gossamer.results.offline.kinds import EMBEDDED, choice_kind, depth_of, hops_of
 from gossamer.results.offline.records import CELLS, Rows, spans
 from gossamer.results.offline.seeds import Named
-from gossamer.results.offline.segment import BATCH_ROWS, SCHEMA, Segment, table_of, values_of
+from gossamer.results.offline.segment import BATCH_ROWS, SCHEMA, table_of, values_of
 from gossamer.results.offline.steps import Build
 from gossamer.url.site import PARTITIONS
 from gossamer.world.files import publish
 
 ROWS = pa.schema(
     [
-        *(pa.field(one.name, one.type.value_type if pa.types.is_dictionary(one.type) else one.type) for one in SCHEMA),
+        *(pa.field(one.name, plain(one.type)) for one in SCHEMA),
         ("sites", pa.uint32()),
         ("several", pa.bool_()),
         ("row", pa.uint64()),
@@ -30,7 +31,6 @@ ROWS = pa.schema(
 
 ROW_BYTES = 220
 """About what a URL takes in memory, referrer and keys included."""
-_COMPRESSION = pa.ipc.IpcWriteOptions(compression="lz4")
 KIND = "rows"
 LEVEL_LAST = 7
 
@@ -146,12 +146,7 @@ class _TextReading:
             return build.links.batches(row, ["from_url", "to_url", "link_type"])
         if region == 1:
             return build.pages.batches(row, ["url", "link_type", "referrer"])
-        return self._leftovers(row) if region == 2 else self._seeds()
-
-    def _leftovers(self, row: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-        assert self._build.known.leftovers is not None
-        with closing(Segment(self._build.known.leftovers)) as left:
-            yield from left.batches(row)
+        return build.known.read_leftovers(row) if region == 2 else self._seeds()
 
     def _seeds(self) -> Iterator[tuple[int, pa.RecordBatch]]:
         end = 0
@@ -210,7 +205,7 @@ class _Waiting:
         order = np.argsort(stretch, kind="stable")
         bounds = np.searchsorted(stretch[order], np.arange(self._count + 1))
         aside = path.with_name(path.name + ".new")
-        with pa.OSFile(str(aside), "wb") as sink, pa.ipc.new_file(sink, ROWS, options=_COMPRESSION) as writer:
+        with pa.OSFile(str(aside), "wb") as sink, pa.ipc.new_file(sink, ROWS, options=COMPRESSION) as writer:
             for at in range(self._count):
                 part = table.take(pa.array(order[bounds[at] : bounds[at + 1]])).combine_chunks()
                 writer.write_batch(part.to_batches()[0] if part.num_rows else _NONE)
