@@ -151,12 +151,12 @@ class ConsoleConnection(H11Protocol):
         self._wait_for_head()
 
     def pause_writing(self) -> None:
-        self._is_read()
+        self._stop_unread()
         self._unread = self.loop.call_later(READ_S_MAX, self.abort)
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        self._is_read()
+        self._stop_unread()
         super().resume_writing()
 
     def abort(self) -> None:
@@ -197,7 +197,7 @@ class ConsoleConnection(H11Protocol):
         wait_s = self._connections.request_s_max + (IDLE_S_MAX if self.cycle is not None else 0.0)
         self._overdue = self.loop.call_later(wait_s, self.abort)
 
-    def _is_read(self) -> None:
+    def _stop_unread(self) -> None:
         if self._unread is not None:
             self._unread.cancel()
             self._unread = None

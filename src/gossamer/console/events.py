@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from gossamer.console.connections import CLOSING
 from gossamer.console.directory import CrawlHandle
 from gossamer.console.operations import ConsoleCounts, error
-from gossamer.model.health import health_of
+from gossamer.model.health import OVER, health_of
 from gossamer.model.status import detail_pause_s, is_resumable, read_status
 from gossamer.world.clock import WallClock
 
@@ -29,7 +29,6 @@ LEFT_OUT = frozenset(("course", "rejected", "traps"))
 """Keys of a status that the page gets in another form, or does not show."""
 MAKING_S_MAX = 5.0
 """Longest wait for a message that another stream requested; then the stream reports that the crawl does not answer."""
-OVER = frozenset(("finished", "stopped", "failed"))
 OVER_S = 3.0
 """Interval of checks whether a crawl that does not run was resumed."""
 SEND_S_MAX = 10.0

@@ -570,7 +570,8 @@ class Fleet:
                 env=environment, cwd=self.folder.path,
                 start_new_session=True,  # What ends us does not end it.
             )  # fmt: skip
-        entry.wish.pid, entry.wish.born = process.pid, birth_of(process.pid)
+        entry.wish.pid = process.pid
+        entry.wish.born = birth_of(process.pid)
         await self._keep(name, entry)
         entry.has_process.set()
         if self._is_ending or not entry.wish.runs:  # Its end was requested while it had no process.

@@ -135,7 +135,8 @@ def merge(findings: Findings, more: Findings) -> None:
     encoding that others found, so theirs take precedence.
     """
     findings.links.extend(more.links)
-    findings.title, findings.charset = more.title, more.charset
+    findings.title = more.title
+    findings.charset = more.charset
     findings.text = more.text
     findings.text_method = more.text_method
     findings.nofollow = findings.nofollow or more.nofollow

@@ -17,7 +17,7 @@ import msgspec
 
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import ALLOWED, Verdict, Visit
-from gossamer.model.visits import Reply, Request
+from gossamer.model.visits import REPEATS_THE_BODY, Reply, Request
 from gossamer.ports import VisitMiddleware
 from gossamer.stages.fetch.http import sendable
 from gossamer.stages.scope.roots import seed_url
@@ -30,7 +30,6 @@ METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "Q
 IDEMPOTENT: Final = frozenset(("GET", "HEAD", "PUT", "DELETE", "OPTIONS", "QUERY"))
 """Methods whose requests may be repeated (RFC 9110, section 9.2.2)."""
 BODY_BYTES_MAX: Final = 1 << 20
-REPEATS_THE_BODY: Final = frozenset((307, 308))
 LINE_BYTES_MAX: Final = 8 * BODY_BYTES_MAX
 """JSON writes a byte of a body in up to six characters."""
 DIGEST_CHARACTERS: Final = 32
@@ -59,7 +58,6 @@ class Listed(msgspec.Struct, array_like=True, frozen=True):
 
 
 _read_line = msgspec.json.Decoder(RequestLine).decode
-_encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Listed).decode
 
 
@@ -148,7 +146,7 @@ class Requests(VisitMiddleware):
         """Store a request's content; the first one for a key counts."""
         key = url.store_key(b"\0request:")
         if self._epochs.get("cookie", key) is None:
-            self._epochs.put("cookie", key, _encode(request))
+            self._epochs.put("cookie", key, msgspec.msgpack.encode(request))
 
     def of(self, url: Url) -> Listed | None:
         """Return the content of a URL's request; None for a plain GET."""

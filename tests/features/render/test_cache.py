@@ -75,11 +75,22 @@ def test_a_stale_reply_is_validated_and_fresh_again() -> None:
     confirmed = cache.confirm(URL, news, NOW + 10)
     assert confirmed is not None
     assert (confirmed.status, confirmed.body) == (200, b"x")
-    assert confirmed.headers == (("ETag", '"1"'), modified, ("Cache-Control", "max-age=60"), ("X", "new"))
+    assert confirmed.headers == (("Cache-Control", "max-age=60"), ("X", "new"), ("ETag", '"1"'), modified)
     again = cache.find(URL)
     assert again is not None
     assert again.fresh_until == NOW + 70
     assert cache.confirm("https://a.test/other.js", news, NOW) is None
+
+
+def test_what_a_304_says_of_its_content_is_not_of_the_stored_one() -> None:
+    cache = ResourceCache(1 << 20, 500.0)
+    script = ("Content-Type", "text/javascript")
+    cache.store(URL, reply(("ETag", '"1"'), script, ("Cache-Control", "no-cache")), NOW)
+    news = reply(("Content-Type", "text/html"), ("Content-Language", "en"), ("X", "new"), status=304, body=b"")
+    confirmed = cache.confirm(URL, news, NOW + 10)
+    assert confirmed is not None
+    assert confirmed.header("content-type") == "text/javascript"
+    assert (confirmed.header("content-language"), confirmed.header("x")) == (None, "new")
 
 
 def test_memory_is_bounded_and_what_was_not_used_for_longest_goes_first() -> None:

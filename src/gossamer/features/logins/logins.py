@@ -19,7 +19,7 @@ from gossamer.engine.history import PageRecord
 from gossamer.features.logins.endings import SessionEndings
 from gossamer.features.logins.options import LoginRule
 from gossamer.model.links import ALLOWED, SCRIPT, Prerequisite, RevisitPlan, Verdict, Visit
-from gossamer.model.visits import Failure, Reply, Request
+from gossamer.model.visits import REPEATS_THE_BODY, Failure, Reply, Request
 from gossamer.options import to_table
 from gossamer.ports import Conclusion, ExaminedPage, VisitMiddleware
 from gossamer.stages.fetch.options import RequestRule
@@ -32,7 +32,6 @@ from gossamer.url.url import Url
 
 HOPS_MAX: Final = 5
 """Redirects in a row that a login follows."""
-REPEATS_THE_BODY: Final = frozenset((307, 308))
 REFUSED_MAX: Final = 100
 """Replies in a row without a session after which a login is given up that brought pages before."""
 BY_HAND: Final = "name the page with the form there, or log in by hand with `gossamer login DIR URL`"
@@ -47,7 +46,6 @@ class SavedLogin(msgspec.Struct, array_like=True, frozen=True):
     token: str = ""
 
 
-_encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(SavedLogin).decode
 _decode_excluded = msgspec.msgpack.Decoder(list[str]).decode
 
@@ -164,7 +162,9 @@ class FormLogins(VisitMiddleware):
         excluded = self._epochs.get("cookie", _key(url, b"endings", name))
         login = FormLogin(name, rule, url, SessionEndings(_decode_excluded(excluded) if excluded is not None else []))
         if (kept := self._epochs.get("cookie", _key(url, b"login", name))) is not None:
-            login.phase, login.token, login.has_worked = "in", _decode(kept).token, True
+            login.phase = "in"
+            login.token = _decode(kept).token
+            login.has_worked = True
         return login
 
     # ---- before a request
@@ -435,7 +435,7 @@ class FormLogins(VisitMiddleware):
             is_out = is_out if is_out or 200 <= result.status < 300 else None
         if login.endings.note_check(now, is_out=is_out):
             excluded = login.endings.excluded
-            self._epochs.put("cookie", _key(login.url, b"endings", login.name), _encode(excluded))
+            self._epochs.put("cookie", _key(login.url, b"endings", login.name), msgspec.msgpack.encode(excluded))
             self._warn(self.name, f"endings of {login.name}", _describe_excluded(login.name, excluded))
         if is_out:
             self._end(login)
@@ -446,7 +446,7 @@ class FormLogins(VisitMiddleware):
         login.token = token
         login.reason = ""
         login.fruitless += 1
-        self._epochs.put("cookie", _key(login.url, b"login", login.name), _encode(SavedLogin(token)))
+        self._epochs.put("cookie", _key(login.url, b"login", login.name), msgspec.msgpack.encode(SavedLogin(token)))
         self._warn(self.name, login.name, "")
 
     def _note_failure(self, login: FormLogin, reason: str, now: float) -> None:

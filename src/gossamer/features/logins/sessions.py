@@ -15,7 +15,7 @@ from gossamer.features.logins.logins import FormLogins
 from gossamer.features.logins.lost import LostSessions
 from gossamer.model.links import EMBED, LEADING_ON, Visit
 from gossamer.model.pages import Visited
-from gossamer.model.visits import Reply, Request
+from gossamer.model.visits import Headers, Reply, Request
 from gossamer.ports import VisitMiddleware
 from gossamer.stages.fetch.cookies import Cookie, Jar, site_of_cookie
 from gossamer.stages.fetch.credentials import REDACTED
@@ -34,9 +34,7 @@ BOUNCES_S: Final = 3_600.0
 """Requests count together until this long after the last one; a revisit may find that the cookies have expired."""
 SENT_MAX: Final = 100_000
 """Requests under way whose cookies are remembered."""
-_encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[Cookie]).decode
-Headers = tuple[tuple[str, str], ...]
 
 
 class Bounce(msgspec.Struct, array_like=True, frozen=True):
@@ -58,7 +56,7 @@ class Jars:
 
     def __init__(self, epochs: Epochs, sites: frozenset[str] | None) -> None:
         """`sites` are the sites whose cookies are kept; None: all."""
-        self.epochs = self._epochs = epochs
+        self.epochs = epochs
         self._sites = sites
         self._jars: OrderedDict[str, Jar] = OrderedDict()
 
@@ -72,7 +70,7 @@ class Jars:
     def of(self, site: str) -> Jar:
         jar = self._jars.get(site)
         if jar is None:
-            kept = self._epochs.get("cookie", jar_key(site))
+            kept = self.epochs.get("cookie", jar_key(site))
             jar = self._jars[site] = Jar(_decode(kept) if kept is not None else ())
             if len(self._jars) > JARS_MAX:
                 self._jars.popitem(last=False)
@@ -82,7 +80,7 @@ class Jars:
     def keep(self, site: str, jar: Jar) -> None:
         """Put a changed jar into the open epoch."""
         if jar.changed:
-            self._epochs.put("cookie", jar_key(site), _encode(list(jar)))
+            self.epochs.put("cookie", jar_key(site), msgspec.msgpack.encode(list(jar)))
             jar.changed = False
 
     def forget(self) -> None:
@@ -91,9 +89,9 @@ class Jars:
 
     def take_in(self, cookies: Iterable[Cookie], digest: bytes, *, is_ours: Callable[[str], bool]) -> None:
         """Import a file's cookies, once, since later changes are newer. `is_ours` is true for hosts of this shard."""
-        if self._epochs.get("meta", COOKIES_TAKEN) == digest:
+        if self.epochs.get("meta", COOKIES_TAKEN) == digest:
             return
-        self._epochs.put("meta", COOKIES_TAKEN, digest)
+        self.epochs.put("meta", COOKIES_TAKEN, digest)
         for cookie in cookies:
             site = site_of_cookie(cookie)
             if is_ours(cookie.domain):
@@ -149,7 +147,7 @@ class Sessions(VisitMiddleware):
             again = last.again if last is not None and now - last.at < BOUNCES_S else 0
             names_only = visited.row.outcome != "redirected"
             bounce = Bounce(_digest(sent, names_only=names_only), names_only, again, now)
-            self.epochs.put("cookie", url.store_key(BOUNCE), _encode(bounce))
+            self.epochs.put("cookie", url.store_key(BOUNCE), msgspec.msgpack.encode(bounce))
 
     def bounces(self, url: Url, outcome: str, now: float) -> bool:
         """It is if the URL's last visit led elsewhere, and its cookies have changed since. Of a page that refreshes
@@ -163,9 +161,8 @@ class Sessions(VisitMiddleware):
             return False
         if _digest(self._cookies(url, None, now), names_only=bounce.names_only) == bounce.cookies:
             return False
-        self.epochs.put(
-            "cookie", url.store_key(BOUNCE), _encode(msgspec.structs.replace(bounce, again=bounce.again + 1))
-        )
+        again = msgspec.structs.replace(bounce, again=bounce.again + 1)
+        self.epochs.put("cookie", url.store_key(BOUNCE), msgspec.msgpack.encode(again))
         return True
 
     def received(self, url: Url, reply: Reply, now: float) -> Reply:
@@ -209,7 +206,7 @@ def cookies_without(value: bytes, has_host: Callable[[str], bool]) -> bytes:
     left = [cookie for cookie in cookies if not has_host(cookie.domain)]
     if len(left) == len(cookies):
         return value
-    return _encode(left) if left else b""
+    return msgspec.msgpack.encode(left) if left else b""
 
 
 def cookies_in(pairs: Iterable[tuple[bytes, bytes]]) -> list[Cookie]:

@@ -65,7 +65,6 @@ class Answer(NamedTuple):
     retry_after_s: float = 0.0
 
 
-_encode = msgspec.msgpack.Encoder().encode
 decode_mention = msgspec.msgpack.Decoder(Mention).decode
 """Returns a mention from its stored form."""
 
@@ -300,7 +299,7 @@ class Mentions(VisitMiddleware):
         return refused is not None
 
     def _save(self, key: bytes, one: Mention) -> None:
-        self._epochs.put(MENTIONED.family, key, _encode(one))
+        self._epochs.put(MENTIONED.family, key, msgspec.msgpack.encode(one))
 
     def _named(self, text: str) -> Url:
         url = self._name(text)

@@ -71,7 +71,7 @@ class ProxyPool(VisitMiddleware):
         self._proxies = [PooledProxy(url, label, one) for (label, url), one in zip(urls, shown, strict=True)]
         for one in shown:
             add("proxy_answers", one, 0)
-        self._by_site: dict[tuple[str, str], SiteRoute] = {}
+        self._routes: dict[tuple[str, str], SiteRoute] = {}
         """By site and label."""
 
     def judge(self, url: Url, now: float) -> Verdict:
@@ -85,11 +85,11 @@ class ProxyPool(VisitMiddleware):
     def route(self, url: Url, request: Request, now: float) -> Request:
         proxy = self._choose(url, now)
         label = self._label(url.host)
-        found = self._by_site.get((url.site, label))
+        found = self._routes.get((url.site, label))
         if found is None:
-            if len(self._by_site) >= SITES_MAX:
-                del self._by_site[next(iter(self._by_site))]
-            found = self._by_site[url.site, label] = SiteRoute(proxy)
+            if len(self._routes) >= SITES_MAX:
+                del self._routes[next(iter(self._routes))]
+            found = self._routes[url.site, label] = SiteRoute(proxy)
         elif found.proxy is not proxy:
             found.proxy = proxy
             found.unanswered = 0.0
@@ -99,7 +99,7 @@ class ProxyPool(VisitMiddleware):
         return msgspec.structs.replace(request, proxy=proxy.url, untried=found.changes + 1 < count)
 
     def received(self, url: Url, reply: Reply, now: float) -> Reply:
-        found = self._by_site.get((url.site, self._label(url.host)))
+        found = self._route_of(url)
         if found is None:
             return reply
         if reply.status < 500:  # Errors may be the proxy's own: Squid answers 503.
@@ -112,7 +112,7 @@ class ProxyPool(VisitMiddleware):
         return reply
 
     def proxy_failed(self, url: Url, error: str, now: float) -> bool:
-        found = self._by_site.get((url.site, self._label(url.host)))
+        found = self._route_of(url)
         if found is not None and (proxy := found.proxy).out_until <= now:
             longest = self._options.retry_s_max
             proxy.out_until = now + min(self._options.retry_s_first * 2.0 ** min(proxy.failures, 20), longest)
@@ -134,13 +134,16 @@ class ProxyPool(VisitMiddleware):
     def _choose(self, url: Url, now: float) -> PooledProxy:
         """Return the proxy of a URL's site while it works, else another; if none works, the first to be tried again."""
         label = self._label(url.host)
-        found = self._by_site.get((url.site, label))
+        found = self._routes.get((url.site, label))
         if found is not None and found.proxy.out_until <= now and found.unanswered < UNANSWERED_MAX:
             return found.proxy
         listed = [one for one in self._proxies if label in ("", one.label)]
         listed.sort(key=lambda one: crc32(f"{url.site} {one.url}".encode()))
         place = listed.index(found.proxy) + 1 if found is not None else 0  # The next one in turn.
         return min(listed[place:] + listed[:place], key=lambda one: max(one.out_until - now, 0.0))
+
+    def _route_of(self, url: Url) -> SiteRoute | None:
+        return self._routes.get((url.site, self._label(url.host)))
 
     def _label(self, host: str) -> str:
         """Return the label for a host; empty: any."""

@@ -49,7 +49,6 @@ UNPRIVILEGED: Final = 65_534
 SANDBOX: Final = "/usr/lib/chromium/chrome-sandbox"
 """Debian's package chromium-sandbox: a sandbox that needs no user namespaces."""
 Event = Mapping[str, Any]
-_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -160,7 +159,7 @@ class Browser:
             async with asyncio.timeout(within_s):
                 # A pipe that broke is closed before `_read` has found of what the browser died.
                 if not self._pipe.writer.is_closing():
-                    self._pipe.writer.write(_encode(message) + b"\0")
+                    self._pipe.writer.write(msgspec.json.encode(message) + b"\0")
                     with suppress(ConnectionError):
                         await self._pipe.writer.drain()
                 result: dict[str, Any] = await future
@@ -216,7 +215,8 @@ class Browser:
         assert self._process.stdout is not None
         while line := await self._process.stdout.readline():
             used, held = line.split()
-            self.cpu_s, self.memory_bytes = float(used), int(held)
+            self.cpu_s = float(used)
+            self.memory_bytes = int(held)
 
     def _end(self, why: str, reason: str = "crashed") -> None:
         if not self.ended:

@@ -6,13 +6,11 @@ long and does not vary them, for all of the site. 5 µs a lookup.
 """
 
 from collections import OrderedDict
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import Final
 
 import msgspec
 
-from gossamer.model.visits import Reply
+from gossamer.model.visits import Headers, Reply, conditions, http_date, update_headers
 
 CACHEABLE: Final = frozenset((200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501))
 """Statuses that may be stored without a statement of freshness (RFC 9110, section 15.1)."""
@@ -21,7 +19,6 @@ HEURISTIC_SHARE: Final = 0.1
 HEURISTIC_S_MAX: Final = 86_400.0
 OVERHEAD_BYTES: Final = 1_000
 """Of an entry, beside its body."""
-Headers = tuple[tuple[str, str], ...]
 
 
 class Entry(msgspec.Struct):
@@ -43,9 +40,7 @@ class Entry(msgspec.Struct):
     @property
     def conditions(self) -> Headers:
         """The headers of a request that validates it; none where it cannot be."""
-        etag = self.reply.header("etag")
-        found = (("If-None-Match", etag), ("If-Modified-Since", self.reply.header("last-modified")))
-        return tuple((name, value) for name, value in found if value)
+        return conditions(self.reply.header("etag"), self.reply.header("last-modified"))
 
 
 class ResourceCache:
@@ -90,10 +85,7 @@ class ResourceCache:
         entry = self.find(url, session, sent)
         if entry is None:
             return None
-        newer = {name.lower() for name, _ in answer.headers}
-        kept = tuple((name, value) for name, value in entry.reply.headers if name.lower() not in newer)
-        news = tuple((name, value) for name, value in answer.headers if not name.lower().startswith("content-"))
-        reply = msgspec.structs.replace(entry.reply, headers=kept + news)
+        reply = msgspec.structs.replace(entry.reply, headers=update_headers(entry.reply.headers, answer.headers))
         self.store(url, reply, now, session, sent)
         return reply
 
@@ -112,13 +104,13 @@ class ResourceCache:
         if (seconds := stated.get("max-age")) is not None:
             return float(seconds) if seconds.isdecimal() else 0.0
         if (expires := reply.header("expires")) is not None:
-            at = _instant(expires)
-            date = _instant(reply.header("date") or "")
+            at = http_date(expires)
+            date = http_date(reply.header("date") or "")
             # What is no date has expired (RFC 9111, section 5.3).
             return max(0.0, at - (date or reply.started_at)) if at is not None else 0.0
         if reply.status not in CACHEABLE:
             return None
-        modified = _instant(reply.header("last-modified") or "")
+        modified = http_date(reply.header("last-modified") or "")
         if modified is None:
             return self._fresh_s
         return min(HEURISTIC_S_MAX, max(0.0, HEURISTIC_SHARE * (reply.started_at - modified)))
@@ -141,11 +133,3 @@ def _directives(reply: Reply) -> dict[str, str]:
     values = [value for name, value in reply.headers if name.lower() == "cache-control"]
     found = [one.strip().partition("=") for one in ",".join(values).split(",")]
     return {directive.lower(): argument.strip('" ') for directive, _, argument in found}
-
-
-def _instant(date: str) -> float | None:
-    try:
-        at = parsedate_to_datetime(date)
-    except ValueError:
-        return None
-    return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp()

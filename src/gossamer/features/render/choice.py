@@ -202,7 +202,7 @@ class RenderChoice:
 
     def _put(self, name: str, host: _Host) -> None:
         record = RenderHostRecord(host.groups, list(host.known))
-        self._epochs.put("content", _key(host.partition, name), _encode(record))
+        self._epochs.put("content", _key(host.partition, name), msgspec.msgpack.encode(record))
         host.dirty = False
 
 
@@ -277,5 +277,4 @@ def _load_host(epochs: Epochs, partition: int, host: str) -> RenderHostRecord | 
     return _decode(value) if value is not None else None
 
 
-_encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(RenderHostRecord).decode

@@ -20,8 +20,8 @@ from gossamer.features.render.behaviors import FRAME, STEP, WHOLE, BehaviorFile,
 from gossamer.features.render.browser import Browser, BrowserError, Event, ignore
 from gossamer.features.render.options import RenderOptions
 from gossamer.features.render.patience import PagePatience
-from gossamer.features.render.session import Headers, PageSession
-from gossamer.model.visits import Failure, Reply
+from gossamer.features.render.session import PageSession
+from gossamer.model.visits import Failure, Headers, Reply
 from gossamer.stages.fetch.http import sendable
 from gossamer.world.alarm import WALL_FACTOR
 from gossamer.world.loop import wait_at_most

@@ -26,21 +26,21 @@ from gossamer.features.render.choice import BUDGET, FOR_SAMPLE, Place, RenderBud
 from gossamer.features.render.options import RenderOptions
 from gossamer.features.render.page import Dom, PageError, Supply
 from gossamer.features.render.renderer import Renderer
-from gossamer.features.render.session import Headers, PageSession, SiteSessions
+from gossamer.features.render.session import PageSession, SiteSessions
 from gossamer.model.links import EMBED, SCRIPT, Found, Link, Prerequisite, Verdict
 from gossamer.model.modules import ModuleError
 from gossamer.model.pages import PARTIAL, RENDERED, Findings, PageCapture, Rendered
-from gossamer.model.visits import Content, Failure, Reply, Request
+from gossamer.model.visits import NOT_MODIFIED, Content, Failure, Headers, Reply, Request
 from gossamer.model.words import iso_time
 from gossamer.ports import PrerequisiteArchive, VisitMiddleware
 from gossamer.stages.frontier.host import UNREAD
 from gossamer.stages.frontier.scheduler import HostControl
+from gossamer.stages.process.html import HTML_TYPES
 from gossamer.stages.process.scripted import ANCHORS_MANY, signal_of, text_bytes
 from gossamer.stages.scope.chain import Chain
 from gossamer.url.name import REQUEST_MARK, Namer
 from gossamer.url.url import Url
 
-HTML: Final = frozenset(("text/html", "application/xhtml+xml"))
 POLL_S: Final = 0.2
 """Interval of checks whether the robots.txt for a resource has arrived, and whether its host is slow."""
 SLOW_AGAIN_S: Final = 1.0
@@ -48,7 +48,6 @@ SLOW_AGAIN_S: Final = 1.0
 BOM: Final = b"\xef\xbb\xbf"
 """Prefix of a rendered page, which is UTF-8 even if its headers and markup say otherwise (WHATWG Encoding)."""
 PICTURE_TYPES: Final = {"view": "image/png", "thumbnail": "image/jpeg"}
-NOT_MODIFIED: Final = 304
 HOST_VISITS_MAX: Final = 4
 """Visits of one host that wait for browsers, or are in them; one, while half of `render.waiting_max` wait."""
 SLOW: Final = Failure("timeout", "its host does not send it within render.settle_s_max")
@@ -353,7 +352,7 @@ class PageRendering(BrowserRendering):
         is_whole = not (content.truncated or content.error or reply.truncated or examined.skipped)
         is_ordinary = reply.url.startswith(("http://", "https://")) and REQUEST_MARK not in reply.url
         is_short = 0 < content.body_bytes <= self._options.dom_bytes_max
-        return is_whole and is_ordinary and is_short and reply.media_type in HTML
+        return is_whole and is_ordinary and is_short and reply.media_type in HTML_TYPES
 
     async def render(self, url: Url, reply: Reply, examined: Examined) -> Examined:
         """Return the page as rendered; as it was before if rendering fails or the page is not chosen."""

@@ -11,11 +11,11 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from gossamer.features.render.browser import BrowserError, Event
+from gossamer.model.visits import Headers
 from gossamer.stages.fetch.cookies import Cookie, Jar, within
 from gossamer.url.url import NameUrl, Url
 
 MARKER: Final = "gossamer-session"
-Headers = tuple[tuple[str, str], ...]
 
 
 class SiteSessions(NamedTuple):

@@ -104,7 +104,6 @@ class HintSource(msgspec.Struct, array_like=True):
 
 CHECKED_MIN = 5
 BELIEVED_SHARE = 0.2
-_encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(HintSource).decode
 
 
@@ -121,7 +120,7 @@ class HintSources:
 
     def put(self, url: Url, source: HintSource) -> None:
         """Store the record of a sitemap or feed."""
-        self._epochs.put("hints", url.store_key(b"\1"), _encode(source))
+        self._epochs.put("hints", url.store_key(b"\1"), msgspec.msgpack.encode(source))
 
     def begin(self, url: Url, kind: bytes, most: int) -> bool:
         """Count a document of a kind for its host, only once; False if the host has `most` others already."""

@@ -16,7 +16,7 @@ from gossamer.features.revisit.schedule import Schedule
 from gossamer.features.revisit.state import Memory
 from gossamer.model.links import OUTLINK, Link, Notice, RevisitPlan, Visit
 from gossamer.model.pages import Archived, Findings, Original, Sight, Sketch, Visited
-from gossamer.model.visits import Reply, Request
+from gossamer.model.visits import NOT_MODIFIED, Reply, Request, conditions
 from gossamer.ports import Conclusion, VisitMiddleware
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.host import VisitLease
@@ -28,7 +28,6 @@ from gossamer.world.dice import Dice
 
 Sketcher = Callable[[bytes, str, str], Sketch]
 TextOf = Callable[[bytes], bytes]
-NOT_MODIFIED = 304
 VALIDATOR_CHARACTERS_MAX = 1_000
 """Longer validators are taken for errors and not sent back."""
 
@@ -37,6 +36,7 @@ class Revisiting(VisitMiddleware):
     """Connects the ring to the schedule. Costs about 150 µs a visit beside the schedule, for the digest of words."""
 
     name = "revisits"
+    is_continuous = True
 
     def __init__(
         self, plan: Schedule, frontier: Frontier, change: str, sketcher: Sketcher, text_of: TextOf, *, conditional: bool
@@ -56,7 +56,8 @@ class Revisiting(VisitMiddleware):
         if memory is None:
             return request
         self._held[url.fingerprint] = memory
-        return msgspec.structs.replace(request, headers=request.headers + self.conditions(memory))
+        more = conditions(memory.etag, memory.last_modified)
+        return msgspec.structs.replace(request, headers=request.headers + more)
 
     def release(self, url: Url) -> tuple[Url, ...]:
         self._held.pop(url.fingerprint, None)
@@ -74,20 +75,6 @@ class Revisiting(VisitMiddleware):
             return None
         memory = self.revisits.last_visit(visit.url)
         return memory if memory is not None and (memory.etag or memory.last_modified) else None
-
-    @staticmethod
-    def conditions(memory: Memory) -> tuple[tuple[str, str], ...]:
-        """Return the headers that make a request conditional. The date is sent in addition to an entity tag, for
-        servers and caches that do not support tags; others ignore it (RFC 9110, section 13.2.2).
-        """
-        headers = []
-        if memory.etag:
-            headers.append(("If-None-Match", memory.etag))
-        if memory.last_modified:
-            headers.append(("If-Modified-Since", memory.last_modified))
-        return tuple(headers)
-
-    is_continuous = True
 
     def retry(self, lease: VisitLease, again: RevisitPlan, now: float) -> None:
         """Queue the URL of a visit again."""

@@ -71,7 +71,9 @@ class Census(msgspec.Struct, array_like=True):
             while _total_rate(pages, policy, low) <= budget:
                 if low <= PRICE_MIN:
                     return PRICE_MIN
-                low, high, step = low / step, low, step * step
+                high = low
+                low = low / step
+                step = step * step
         for _ in range(_ROUNDS_MAX):
             if high <= low * _CLOSE:
                 break
@@ -222,7 +224,7 @@ class Rhythms:
     def cut(self) -> None:
         """Put changed rhythms into the open epoch. About 20 µs a host."""
         for name, rhythm in self._dirty.items():
-            self._epochs.put(FAMILY, _key(name), _encode(rhythm))
+            self._epochs.put(FAMILY, _key(name), msgspec.msgpack.encode(rhythm))
         self._dirty.clear()
         while len(self._cached) > self._cached_max:
             self._cached.popitem(last=False)
@@ -237,7 +239,6 @@ def kind_of(path: str) -> str:
     return f"{first}/{len(parts)}{dot and '.' + ending[:8]}{asks}"
 
 
-_encode = msgspec.msgpack.Encoder().encode
 decode_rhythm = msgspec.msgpack.Decoder(Rhythm).decode
 """Returns a rhythm from its stored form."""
 

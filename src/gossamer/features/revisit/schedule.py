@@ -62,11 +62,8 @@ class Schedule:
         self._dice = dice
         self._rhythms = Rhythms(epochs, options.rhythms_cached_max)
         self._fade = 1.0 - 1.0 / options.memory_visits
-        stored = epochs.get("meta", REVISIT_STATE)
         span_s = states.span_of(options.interval_s_mean, options.interval_s_max)
-        self.state = state = (
-            states.RevisitState(states.Calendar(span_s)) if stored is None else states.decode_state(stored)
-        )
+        self.state = state = states.load_state(epochs) or states.RevisitState(states.Calendar(span_s))
         # Promises of earlier runs keep their numbers, which stored pages refer to.
         self._given = [state.promise_number(*one) for one in options.max_age_s.items()]
         self._is_dirty = False
@@ -372,15 +369,10 @@ class Schedule:
 
     def _enter(self, memory: states.Memory, due_at: float | None) -> None:
         """Set the due time of a page; None: it is given up."""
-        state = self.state
         memory.due_at = due_at or 0.0
-        if not memory.due_at:
-            state.retired += memory.failures > 0
-            return
-        state.pages += 1
-        state.due.add(memory.due_at)
+        self.state.count_due(memory)
         if memory.counted:
-            state.fresh += memory.importance * memory.freshness
+            self.state.fresh += memory.importance * memory.freshness
 
     def _count_in(self, memory: states.Memory, rhythm: Rhythm) -> None:
         """Add a page with content to the sums, with its new numbers."""

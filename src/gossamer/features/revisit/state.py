@@ -210,11 +210,7 @@ class RevisitState(msgspec.Struct, array_like=True):
 
     def count_memory(self, memory: Memory, sign: int = 1) -> None:
         """Add a stored page to the sums, or with -1 remove it. Sums that hosts have are added with the hosts."""
-        if memory.due_at:
-            self.pages += sign
-            self.due.add(memory.due_at, sign)
-        else:
-            self.retired += sign * (memory.failures > 0)
+        self.count_due(memory, sign)
         if not memory.counted:
             return
         self.there += sign
@@ -224,6 +220,14 @@ class RevisitState(msgspec.Struct, array_like=True):
             promise = self.promises[memory.promise]
             promise.pages += sign
             promise.deadlines.add(memory.visited_at + promise.age_s_max, sign)
+
+    def count_due(self, memory: Memory, sign: int = 1) -> None:
+        """Add a page to those that are due, or were given up; with -1 remove it."""
+        if memory.due_at:
+            self.pages += sign
+            self.due.add(memory.due_at, sign)
+        else:
+            self.retired += sign * (memory.failures > 0)
 
     def take_in(self, other: RevisitState, sign: int = 1) -> None:
         """Add all pages and hosts of other sums with the same length of spans, or with -1 subtract them."""
@@ -339,6 +343,6 @@ def whole_facts(state: RevisitState, now: float) -> dict[str, object]:
 
 
 def load_state(kept: Redo | Epochs) -> RevisitState | None:
-    """Return the sums of a crawl that does not run; None if it was never continuous."""
+    """Return the stored sums; None if the crawl was never continuous."""
     data = kept.get("meta", REVISIT_STATE)
     return decode_state(data) if data is not None else None

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from gossamer.features.revisit.options import WebsubOptions
 from gossamer.model.links import HUB, SELF, Found, Prerequisite, Verdict
 from gossamer.model.pages import Visited
-from gossamer.model.visits import Failure, Reply, Request
+from gossamer.model.visits import REPEATS_THE_BODY, Failure, Reply, Request
 from gossamer.ports import VisitMiddleware
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PARTITIONED, SUBSCRIBED
@@ -54,8 +54,6 @@ SECRET_BYTES = 32
 """Random bytes in a callback's address, and in a secret (section 5.1 allows 200 characters)."""
 HUBS_MAX = 8
 REDIRECTS_MAX = 3
-REDIRECTS = frozenset((307, 308))
-"""Statuses by which a hub may redirect a subscriber (section 5.1)."""
 LEASE_S_MIN = 60
 LEASE_S_MAX = 10 * 365 * 86_400
 REASON_CHARACTERS_MAX = 200
@@ -107,7 +105,6 @@ class Due(NamedTuple):
     at: float
 
 
-_encode = msgspec.msgpack.Encoder().encode
 decode_subscription = msgspec.msgpack.Decoder(Subscription).decode
 """Returns a subscription from its stored form."""
 
@@ -231,7 +228,8 @@ class Subscriptions(VisitMiddleware):
         one = self._by_token.get(prerequisite.subject)
         if one is None:
             return None
-        if isinstance(result, Reply) and result.status in REDIRECTS and prerequisite.hops < REDIRECTS_MAX:
+        # By these alone a hub may redirect a subscriber (section 5.1).
+        if isinstance(result, Reply) and result.status in REPEATS_THE_BODY and prerequisite.hops < REDIRECTS_MAX:
             target = self._name(result.header("location") or "")
             verdict = self._judge(target, now) if target is not None else None
             if target is not None and verdict is not None and verdict.allowed:
@@ -371,7 +369,7 @@ class Subscriptions(VisitMiddleware):
 
     def _save(self, one: Subscription) -> None:
         if one.token in self._by_token:
-            self._epochs.put("websub", self._key(one), _encode(one))
+            self._epochs.put("websub", self._key(one), msgspec.msgpack.encode(one))
 
     def _forget(self, one: Subscription) -> None:
         self._epochs.delete("websub", self._key(one))
