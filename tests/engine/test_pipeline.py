@@ -19,9 +19,8 @@ from gossamer.engine.stages import BatchEnding
 from gossamer.features.requests import Requests, read_requests
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.pages import Findings
-from gossamer.model.visits import Failure, Located, Reply, Request
+from gossamer.model.visits import EARLY_SHARE, Failure, Located, Reply, Request
 from gossamer.stages.fetch.options import FetchOptions
-from gossamer.stages.fetch.transfer import OTHERS_SHARE
 from gossamer.stages.frontier.priority import BreadthFirst
 from gossamer.stages.process.chain import ModuleError, Processed
 from gossamer.testing import FixedResolver, page, reply
@@ -393,7 +392,7 @@ def dead(ring: Ring, *, silent: bool = True, alive: str = "") -> Callable[[Reque
             return page()
         if not silent:
             return REFUSED
-        ring.fake_clock.advance(waits_s * OTHERS_SHARE if request.has_others else waits_s)
+        ring.fake_clock.advance(waits_s * EARLY_SHARE if request.has_others else waits_s)
         return LEFT if request.has_others else GONE
 
     return answer

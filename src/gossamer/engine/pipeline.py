@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from math import inf
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -24,15 +24,13 @@ from gossamer.engine.ring import Retries, Ring, RingStep
 from gossamer.engine.stages import Stages
 from gossamer.model.errors import is_fatal
 from gossamer.model.links import OUTLINK, SITEMAP_FILE, Link, Prerequisite
-from gossamer.model.visits import Failure, Reply, Request
+from gossamer.model.visits import EARLY_SHARE, Failure, Reply, Request
 from gossamer.stages.frontier.host import ADDRESS, Lease, VisitLease
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 
 UNANSWERED_S = 30.0
 """A request that is ended early, because no page waits for its resource, counts as unanswered after this time."""
-FIRST_BYTE_SHARE: Final = 0.25
-"""Part of `connect_s_max` that the only host of a crawl may be silent, until it has answered."""
 OUTLINK_BYTES_MAX = 65_536
 """Bytes that are read of a page outside the scope, to recognize bot protection, which the status does not show."""
 
@@ -259,7 +257,7 @@ class Pipeline:
     def _first_byte_share(self, lease: Lease) -> float:
         """Return how long the only host of a crawl may be silent. It may be slow, so the last attempt waits longest."""
         ends_url = lease.is_visit and not self._retries.has_attempts_left(lease.visit)
-        return 1.0 if ends_url or self.stages.frontier.gives_up_next(lease) else FIRST_BYTE_SHARE
+        return 1.0 if ends_url or self.stages.frontier.gives_up_next(lease) else EARLY_SHARE
 
     def _release_gates(self, lease: Lease, result: Reply | Failure, started: float, now: float) -> None:
         if not (isinstance(result, Failure) and result.by_proxy):

@@ -5,8 +5,9 @@ import pytest
 
 from gossamer.model.links import Prerequisite
 from gossamer.model.visits import Failure, Reply
+from gossamer.stages.robots.gate import ELSEWHERE_S_MAX
 from gossamer.stages.robots.options import RobotsOptions
-from gossamer.stages.robots.robots import ELSEWHERE_S_MAX, SiteRobots
+from gossamer.stages.robots.robots import SiteRobots
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.url.canonical import Canonicalizer

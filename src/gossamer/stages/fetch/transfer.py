@@ -11,7 +11,7 @@ from typing import ClassVar, Final, NamedTuple
 
 import pycurl
 
-from gossamer.model.visits import Failure, Reply, Request
+from gossamer.model.visits import EARLY_SHARE, Failure, Reply, Request
 from gossamer.stages.fetch.bodies import BodyMemory
 from gossamer.stages.fetch.connections import COUNTED, End, Ends, count_received, is_connected, peek, unread_bytes
 from gossamer.stages.fetch.headers import LINE_ENDS, is_wanted
@@ -25,8 +25,6 @@ CONTENT_A_TURN_BYTES: Final = 1 << 20
 WASTE_BYTES_MIN: Final = 64 * 1024
 WASTE_RATIO: Final = 4
 """A transfer that received both these bytes and this multiple of the content in them is paused."""
-OTHERS_SHARE: Final = 0.25
-"""Part of `connect_s_max` for the TCP connection with an address, if the host has others that may answer."""
 FRAMING_BYTES_MIN: Final = 512 * 1024
 """Bytes that any request may receive in addition to its content (`wire_ratio_max`): TLS, interim replies."""
 WITH_BODY: Final = ("POST", "PUT", "PATCH")
@@ -362,7 +360,7 @@ class Transfer:
     @property
     def silent_s_max(self) -> float:
         """Longest wait for the TCP connection with an address, if the host has others that may answer."""
-        return OTHERS_SHARE * self._options.connect_s_max
+        return EARLY_SHARE * self._options.connect_s_max
 
     @property
     def first_byte_s_max(self) -> float:

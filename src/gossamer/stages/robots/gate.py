@@ -27,6 +27,8 @@ OTHERS_TRIED_MAX = 5
 """Addresses of a host that are tried with short waits, while no host at all has answered."""
 OTHERS_S_MAX = 15.0
 """Longest of these waits."""
+ELSEWHERE_S_MAX = 10.0
+"""Longest wait for robots.txt where only outlinks lead: for two or three refused connections, or one time limit."""
 LONG_BYTES = 32_768
 """Longer files are parsed at intervals, if they are not in memory."""
 PARSE_INTERVAL_S = 0.8e-6
@@ -61,12 +63,20 @@ def robots_url(url: Url) -> str:
 class RobotsGate:
     """Turns answers into records and records into verdicts. Caches the parsed rules of recently used origins."""
 
-    def __init__(self, options: RobotsOptions, uniform: Callable[[float, float], float]) -> None:
-        """`uniform` returns a random number between two, for jitter (`Dice.uniform`)."""
+    def __init__(
+        self,
+        options: RobotsOptions,
+        uniform: Callable[[float, float], float],
+        is_elsewhere: Callable[[Url], bool] = lambda _: False,
+    ) -> None:
+        """`uniform` returns a random number between two, for jitter (`Dice.uniform`). An origin that `is_elsewhere`,
+        where only outlinks lead, is waited for `ELSEWHERE_S_MAX` at most.
+        """
         self.absences: Absences = ()
         """Periods in which no process ran, which do not count towards giving up a file."""
         self._options = options
         self._uniform = uniform
+        self._is_elsewhere = is_elsewhere
         self._rules: RecentlyUsed[tuple[str, float], RobotsRules] = RecentlyUsed(
             options.cache_hosts_max, options.cache_bytes_max
         )
@@ -80,10 +90,8 @@ class RobotsGate:
         into.robots_hits = self._rules.hits
         into.robots_misses = self._rules.misses
 
-    def verdict(self, record: RobotsRecord | None, url: Url, now: float, wait_s_max: float = inf) -> RobotsVerdict:
-        """Return what to do with `url`, given its origin's record, which is given up after `wait_s_max` at the latest.
-        About 1 µs if the rules are in memory.
-        """
+    def verdict(self, record: RobotsRecord | None, url: Url, now: float) -> RobotsVerdict:
+        """Return what to do with `url`, given its origin's record. About 1 µs if the rules are in memory."""
         options = self._options
         if not options.obey:
             return ALLOWED
@@ -98,6 +106,7 @@ class RobotsGate:
                 return self._judge(record, url)
         if now >= record.retry_at:
             return _UNKNOWN
+        wait_s_max = ELSEWHERE_S_MAX if self._is_elsewhere(url) else inf
         given_up_at = self._deadline(record.first_failed_at, now, wait_s_max)
         attempts = f"{record.failures} attempt{'s' * (record.failures != 1)}"
         tries = f"could not fetch {robots_url(url)} ({attempts})"

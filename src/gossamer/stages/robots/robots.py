@@ -16,8 +16,6 @@ from gossamer.world.dice import Dice
 
 RECORD_BYTES = 300
 """Approximate memory of a record without text."""
-ELSEWHERE_S_MAX = 10.0
-"""Longest wait for robots.txt where only outlinks lead: for two or three refused connections, or one time limit."""
 WITHOUT = ("gopher://", "file://")
 """Prefixes of addresses without robots.txt: RFC 9309, section 2.3, names only HTTP and FTP."""
 RECORDS = b"robots:"
@@ -39,16 +37,14 @@ class SiteRobots:
         is_elsewhere: Callable[[Url], bool] = lambda _: False,
     ) -> None:
         """`name` returns the `Url` of an address; `dice` is for jitter; `kept` has records of earlier crawls. `without`
-        are prefixes of addresses that have no robots.txt. An origin that `is_elsewhere`, where only outlinks lead, is
-        waited for `ELSEWHERE_S_MAX` at most.
+        are prefixes of addresses that have no robots.txt; `is_elsewhere` is that of `RobotsGate`.
         """
         self._kept = kept
         self._without = without
-        self._is_elsewhere = is_elsewhere
         self._epochs = epochs
         self._options = options
         self._name = name
-        self._gate = RobotsGate(options, (dice or Dice()).uniform)
+        self._gate = RobotsGate(options, (dice or Dice()).uniform, is_elsewhere)
         self.count = self._gate.count
         """As `RobotsGate.count`."""
         self._records: RecentlyUsed[str, RobotsRecord] = RecentlyUsed(options.cache_hosts_max, options.cache_bytes_max)
@@ -57,11 +53,7 @@ class SiteRobots:
         """Return the verdict of the current rules; `unknown` if they must be fetched first. 2 µs from memory."""
         if url.text.startswith(self._without):
             return ALLOWED
-        record = self._record_of(url.partition, url.origin)
-        said = self._gate.verdict(record, url, now)
-        if said.kind == "wait" and self._is_elsewhere(url):
-            said = self._gate.verdict(record, url, now, ELSEWHERE_S_MAX)
-        return said
+        return self._gate.verdict(self._record_of(url.partition, url.origin), url, now)
 
     def turn_at(self, url: Url, now: float) -> float:
         """Return when the rules of a URL's origin may be parsed, as `RobotsGate.turn_at`."""
