@@ -16,10 +16,11 @@ HEADING = "## What several shards do not do"
 SETS = {
     "frontier.hosts_min": ("frontier.hosts_min=2", "crawl.mode=offline", "state.checkpoint_uri=file:///tmp/none"),
     "frontier.more_seeds_command": ("frontier.more_seeds_command=['seeds']", "crawl.mode=offline"),
+    "state.hosts_store": ("state.hosts_store=hosts",),
     "webmention": ("webmention.enabled=true",),
     "websub": ("crawl.mode=continuous", "websub.callback_url=https://crawler.example.org/", "console.port=0"),
 }
-ELSEWHERE = {"url.split_sites", "state.hosts_store", "state.checkpoint_uri", "crawl.mode"}
+ELSEWHERE = {"url.split_sites", "state.checkpoint_uri", "crawl.mode"}
 """Keys of the table whose combination is refused where it is read (tests/cluster/test_split_sites.py and others)."""
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from gossamer.api import scale_crawl, status_of
 from gossamer.assembly import scaling
-from gossamer.assembly.home import homes
+from gossamer.assembly.home import Home, homes
 from gossamer.assembly.integrity import ScalingPlan, open_store
 from gossamer.assembly.scaling import refuse_indivisible
 from gossamer.assembly.schemes import namer_for
@@ -40,12 +40,17 @@ from gossamer.lab.simweb.truth import Truth
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
 from gossamer.stages.frontier.record import QueueCounts
+from gossamer.state.contacts import FILE as CONTACTS
+from gossamer.state.contacts import Contacts, Delay
 from gossamer.state.epoch import Epochs, load
 from gossamer.state.schema import ENROLLED, FAMILIES, FRONTIER_COUNTS, PARTITIONED, REVISIT_STATE
 from gossamer.state.slots import was_paused
 from gossamer.state.store import Store
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
+from gossamer.world.clock import WallClock
+from gossamer.world.machine import ThisMachine
+from gossamer.world.process import boot_id
 from tests.cluster.crawls import BACKENDS, begun, config_of, ended
 from tests.faults.recount import wrong_sums
 from tests.faults.shards import ends_of
@@ -142,6 +147,58 @@ def test_a_paused_crawl_that_is_divided_stays_paused(tmp_path: Path) -> None:
             record = directory / RECORD_FILE
             assert record.exists() == (shards > 1)
             assert shards == 1 or msgspec.json.decode(record.read_bytes(), type=CoordinatorRecord).paused
+
+
+@pytest.mark.heavy
+@pytest.mark.promise("Several shards", "Hosts that a stopped crawl moves between shards keep their delays.")
+def test_hosts_of_a_stopped_crawl_move_with_their_delays(tmp_path: Path) -> None:
+    """Also those of hosts without a record, which a crash left, and those of addresses; and a host that was never
+    requested does not wait as if that were unknown.
+    """
+    directory = tmp_path / "crawl"
+    with SimwebProcess(SimwebOptions.plain(hosts=4, pages=40), tmp_path / "web") as simweb:
+        begun(config_of(simweb, directory, 2), directory, 2, pages=4)
+    later = WallClock().now() + 3_000.0
+    for home in homes(directory, 2):
+        host = 100 + home.shard
+        with closing(contacts_in(home.state)) as contacts:
+            ticket = contacts.begin(host, 200 + host, 0.0, Delay(1.0, 0.0, 1.0))
+            contacts.end(ticket, host, 200 + host, later, later, 0.0)
+    for shards in (3, 2, 1, 4, 1):
+        assert scale_crawl(directory, shards).after == shards
+        for home in homes(directory, shards):
+            with closing(contacts_in(home.state)) as contacts:
+                found = contacts.recovered
+            assert found.hosts.items() >= {100: later, 101: later}.items(), home
+            assert found.addresses.items() >= {300: later, 301: later}.items(), home
+            assert not found.unknown_at
+            assert not found.lacks_earlier(epoch_of(directory, home), 2)
+
+
+@pytest.mark.parametrize("lost", ["gone", "damaged"])
+def test_hosts_of_a_shard_without_its_contacts_wait_wherever_they_move(tmp_path: Path, lost: str) -> None:
+    directory = tmp_path / "crawl"
+    with SimwebProcess(SimwebOptions.plain(hosts=4, pages=40), tmp_path / "web") as simweb:
+        begun(config_of(simweb, directory, 2), directory, 2, pages=4)
+    path = homes(directory, 2)[1].state / CONTACTS
+    path.unlink()
+    if lost == "damaged":
+        path.write_bytes(b"cut short")
+    before = WallClock().now()
+    scale_crawl(directory, 3)
+    for home in homes(directory, 3):
+        with closing(contacts_in(home.state)) as contacts:
+            assert contacts.recovered.unknown_at >= before
+
+
+def contacts_in(state: Path) -> Contacts:
+    """Open a shard's contacts as its next process does."""
+    return Contacts(state, boot_id(), WallClock().now(), ThisMachine().wall_offset_s())
+
+
+def epoch_of(directory: Path, home: Home) -> int:
+    with closing(open_store(opened(directory), home)) as store:
+        return store.epoch
 
 
 @pytest.mark.heavy

@@ -86,6 +86,9 @@ def test_no_seed_was_fetched_where_none_was_by_any_shard() -> None:
     assert found == {"count": 2, "any_fetched": False, "not_fetched": [one, one]}
     some = {"count": 1, "any_fetched": True, "not_fetched": []}
     assert combine([shard(1, seeds=none), shard(2, seeds=some)])["seeds"] == {**some, "count": 2, "not_fetched": [one]}
+    moved = {"url": "http://b.test/", "state": "unknown", "reason": "the shard that counted it has it no more"}
+    there = {"count": 1, "any_fetched": True, "not_fetched": [moved]}
+    assert combine([shard(1, seeds=there), shard(2, seeds=some)])["seeds"] == {**some, "count": 2}
 
 
 def test_figures_stay_while_shards_start_again_but_not_their_machines() -> None:

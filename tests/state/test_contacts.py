@@ -235,20 +235,20 @@ def test_a_clock_that_was_set_between_two_processes_makes_nobody_early_nor_late(
         contacts.close()
 
 
-def test_an_heir_knows_both_and_the_other_file_is_gone(tmp_path: Path) -> None:
+def test_a_file_takes_over_what_others_have(tmp_path: Path) -> None:
     mine, theirs = tmp_path / "mine", tmp_path / "theirs"
     for directory, until in ((mine, NOW + 60), (theirs, NOW + 90)):
         directory.mkdir()
         with opened(directory) as contacts:
             contacts.end(contacts.begin(11, 21, NOW, SECOND), 11, 21, until, NOW, NOW)
             contacts.prolong(12 if directory == mine else 13, NOW + 30, NOW)
-    contacts = Contacts(mine, BOOT, NOW + 1, heir_of=theirs)
+    contacts = Contacts(mine, BOOT, NOW + 1, others=[theirs])
     contacts.close()
     assert contacts.recovered.hosts == {11: NOW + 90, 12: NOW + 30, 13: NOW + 30}
-    assert not (theirs / FILE).exists()
     with opened(mine, now=NOW + 2) as again:
         assert again.recovered.hosts == {11: NOW + 90, 12: NOW + 30, 13: NOW + 30}, "also after another death"
-    alone = Contacts(tmp_path, BOOT, NOW + 3, heir_of=mine)
+    alone = Contacts(tmp_path, BOOT, NOW + 3, others=[mine, theirs])
     alone.close()
     assert alone.recovered.hosts == {11: NOW + 90, 12: NOW + 30, 13: NOW + 30}
+    assert (theirs / FILE).exists()
     assert not alone.recovered.missing

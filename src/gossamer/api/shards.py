@@ -33,6 +33,10 @@ REFUSED: Final[Mapping[str, tuple[Callable[[Config], bool], str]]] = {
         lambda config: bool(config.frontier.more_seeds_command) and config.crawl.mode == "offline",
         "offline crawls of several shards take no more segments; add seeds with `gossamer seed`",
     ),
+    "state.hosts_store": (
+        lambda config: bool(config.state.hosts_store and not config.cluster.address),
+        "one process of a machine keeps it open; leave out --workers, or the hosts store",
+    ),
     "websub": (may_be_called_back, "hubs are for one worker; leave out --workers, or set websub.enabled=false"),
     "webmention": (
         lambda config: config.webmention.enabled,

@@ -13,6 +13,7 @@ from gossamer.engine.counters import Telemetry
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import FORGOTTEN
 from gossamer.stages.archive.archive import Archives
+from gossamer.state.contacts import FILE as CONTACTS
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.slots import ShardSlots
@@ -132,7 +133,8 @@ class HostsKept:
         """Return the journal of contacts, which is here and not in the crawl's directory because contacts belong to
         hosts. Contacts in the crawl's own journal in `state` are moved here.
         """
-        contacts = Contacts(self.directory, boot_id(), now, ThisMachine().wall_offset_s(), heir_of=state)
+        contacts = Contacts(self.directory, boot_id(), now, ThisMachine().wall_offset_s(), [state])
+        (state / CONTACTS).unlink(missing_ok=True)  # It would be outdated from now on.
         if contacts.recovered.missing and not self.store.is_new:
             contacts.note_missing_file(now)
         return contacts

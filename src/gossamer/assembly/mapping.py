@@ -71,6 +71,7 @@ def begin_shard(config: Config, directory: Path, number: int) -> None:
         undo.callback(store.close)
         if store.get("meta", TOTALS) is None:
             totals = Totals(incarnation=last_incarnation(directory, number))
-            if not totals.incarnation:  # It sent no request. Without a journal each host that arrives waits a minute.
-                Contacts(home.state, boot_id(), 0.0).close()
+            # It sent no request, and the contacts of an earlier one of its number went to other shards. Without a
+            # journal each host that arrives waits a minute.
+            Contacts(home.state, boot_id(), 0.0).close()
             store.put("meta", {TOTALS: encode(totals), SEEN_FORM: config.seen.backend.encode()})

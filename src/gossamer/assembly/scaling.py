@@ -36,13 +36,18 @@ from gossamer.stages.frontier.record import LEVELS, QueueCounts, decode_record, 
 from gossamer.stages.seen.moved import Cursor, MovedUrls
 from gossamer.stages.seen.offers import FOLDER as SEEN_FOLDER
 from gossamer.state import schema
+from gossamer.state.contacts import FILE as CONTACTS
+from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs, load
 from gossamer.state.journals import ManifestEntry, Phase
 from gossamer.state.slots import was_paused
 from gossamer.state.store import Store
 from gossamer.url.name import Namer
 from gossamer.url.site import PARTITIONS
+from gossamer.world.clock import WallClock
 from gossamer.world.files import sync_directory, write_whole
+from gossamer.world.machine import ThisMachine
+from gossamer.world.process import boot_id
 
 STEP_KEYS_MAX: Final = 20_000
 """Keys moved in one commit of the receiving store: 60 ms, with a sync at its end."""
@@ -90,6 +95,7 @@ def scale(config: Config, directory: Path, shards: int, note: Note, write_config
             keys = 0
             if not plan.copied:
                 _settle_meta(directory, stores, plan)
+                _share_contacts(directory, plan)
                 if _lists(config):
                     _list_known(config, directory, stores, partitions, target)
                     _keep_held(stores, plan)
@@ -278,6 +284,18 @@ ADD: Final[dict[bytes, Callable[[Store, Sequence[Store]], bytes]]] = {
     schema.REVISIT_STATE: _visits,
 }
 """By key: adds up the separate values of shards; empty if no shard has one."""
+
+
+def _share_contacts(directory: Path, plan: ScalingPlan) -> None:
+    """Give each shard the contacts of all: the delays of hosts that move go with them, and those of addresses."""
+    states = [Home(directory, number, 2).state for number in range(max(plan.before, plan.after))]
+    now = WallClock().now()
+    is_missing = not all((state / CONTACTS).exists() for state in states[: plan.before])
+    for state in states[: plan.after]:
+        contacts = Contacts(state, boot_id(), now, ThisMachine().wall_offset_s(), states)
+        if is_missing:
+            contacts.note_missing_file(now)
+        contacts.close()
 
 
 # ---- partitions

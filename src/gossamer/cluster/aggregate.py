@@ -79,7 +79,9 @@ def combine(statuses: Sequence[Status], owners: Container[int] = range(1 << 16))
     found["traps"] = [trap for status in statuses for trap in _list(status.get("traps"))][:TRAPS_SHOWN_MAX]
     found["modules"] = sum_modules([one for status in statuses if isinstance(one := status.get("modules"), Mapping)])
     if isinstance(seeds := found["seeds"], dict):
-        found["seeds"] = {**seeds, "not_fetched": seeds["not_fetched"][:LISTED_MAX]}
+        # A seed, or the page that it redirects to, is unknown to the shard that counted it if another shard has it.
+        named = [one for one in seeds["not_fetched"] if one["state"] != "unknown"]
+        found["seeds"] = {**seeds, "not_fetched": named[:LISTED_MAX]}
     idle = _idle(statuses)
     theirs = [str(one) for status in statuses for one in _list(status.get("warnings"))]
     ours = _warnings(sum(one in owners for one in idle), len(statuses), int(_number(found.get("hosts_known"))))

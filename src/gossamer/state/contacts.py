@@ -8,7 +8,7 @@ process are stored before the ring, which never overwrites them, so no commit ha
 
 import mmap
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 from pathlib import Path
 
@@ -81,18 +81,17 @@ class Contacts:
     """The gate journal. Each call costs about half a microsecond; nothing here waits for the disk."""
 
     def __init__(
-        self, directory: Path, boot_id: bytes, now: float, wall_offset_s: float = 0.0, heir_of: Path | None = None,
+        self, directory: Path, boot_id: bytes, now: float, wall_offset_s: float = 0.0, others: Iterable[Path] = (),
         epoch: int = -1,
     ) -> None:  # fmt: skip
         """Open or create the file in `directory`; `recovered` is its content. `wall_offset_s` is how far the wall clock
         is ahead of the monotonic one; if it has changed, instants are converted to the new clock. The content of the
-        file in `heir_of`, another directory, is moved here, since that file would be outdated from now on. `epoch` is
-        the crawl's last commit.
+        files in `others`, further directories, is copied here. `epoch` is the crawl's last commit.
         """
         self.path = path = directory / FILE
         self.recovered = _recover(path, boot_id, now, wall_offset_s)
-        if heir_of is not None:
-            self.recovered = _both(self.recovered, _recover(heir_of / FILE, boot_id, now, wall_offset_s))
+        for other in others:
+            self.recovered = _both(self.recovered, _recover(other / FILE, boot_id, now, wall_offset_s))
         kept = _carry_over(self.recovered, now)
         # Write a new file and rename it, so that a death half-way leaves the old file intact.
         fresh = path.with_name(FILE + ".new")
@@ -107,8 +106,6 @@ class Contacts:
             file.write(kept)
         fresh.replace(path)
         sync_directory(directory)  # Before the first commit, only this file shows that the crawl sent requests.
-        if heir_of is not None:
-            (heir_of / FILE).unlink(missing_ok=True)
         with path.open("r+b") as file:
             self._map = mmap.mmap(file.fileno(), _SIZE)
         self._free = list(range(UNDER_WAY_MAX - 1, -1, -1))
