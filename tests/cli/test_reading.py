@@ -177,7 +177,20 @@ def test_root_that_looks_leaves_no_file_that_the_owner_may_not_read(run: Real) -
     assert {path.stat().st_uid for path in (run.directory / "crawl").rglob("*")} == {owner}
 
 
-@pytest.mark.parametrize("words", [["resume"], ["search", "--build"], ["forget", "http://127.0.0.1/"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["resume"],
+        ["search", "--build"],
+        ["forget", "http://127.0.0.1/"],
+        ["check"],
+        ["rank"],
+        ["scale", "--workers", "2"],
+        ["release", "127.0.0.1"],
+        ["verify", "--accept-loss"],
+    ],
+    ids=lambda words: words[0],
+)
 def test_root_that_writes_is_refused_in_a_crawl_of_another_user(run: Real, words: list[str]) -> None:
     """What it would make with a umask of 077, its owner could not read."""
     owner = 12_345

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -321,6 +322,17 @@ def test_a_token_that_others_could_read_is_replaced(tmp_path: Path) -> None:
     assert token_of(tmp_path) != third
     assert not (tmp_path / FILE).is_symlink()
     assert (tmp_path / "elsewhere").read_text().strip() == third
+
+
+def test_root_takes_the_token_of_a_crawls_owner_and_leaves_none(tmp_path: Path) -> None:
+    """The owner could not read one of root, and what reads the owner's, such as Prometheus, would be refused."""
+    theirs = token_of(tmp_path)
+    for path in (tmp_path, tmp_path / FILE):
+        os.chown(path, 12_345, 12_345)
+    assert token_of(tmp_path) == theirs
+    (tmp_path / FILE).unlink()
+    assert token_of(tmp_path) not in {theirs, token_of(tmp_path)}, "one for this server alone"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_request_to_two_hosts_is_refused(call: Caller) -> None:

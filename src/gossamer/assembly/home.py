@@ -141,8 +141,8 @@ def lock_directory(
     another user whom files of root would shut out.
     """
     try:
-        if not reading and os.geteuid() == 0 and (directory / FILE).exists():
-            _refuse_root(directory)
+        if not reading:
+            refuse_root(directory)
         if state is not None and not reading:
             make_directory(state)
         lock = DirectoryLock(directory / LOCK if state is None else state / "lock", reading=reading)
@@ -158,9 +158,12 @@ def lock_directory(
     return lock
 
 
-def _refuse_root(directory: Path) -> None:
-    """Raise ConfigError: files of root would shut out the crawl's owner. On a share all files may have one owner."""
-    if not (owner := (directory / FILE).stat().st_uid):
+def refuse_root(directory: Path) -> None:
+    """Raise ConfigError if this is root, whose files would shut out the owner of a crawl in this directory. On a share
+    all files may have one owner.
+    """
+    file = directory / FILE
+    if os.geteuid() or not file.exists() or not (owner := file.stat().st_uid):
         return
     with tempfile.TemporaryFile(dir=directory) as file:
         is_of_root = os.fstat(file.fileno()).st_uid == 0

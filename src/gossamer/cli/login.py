@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option, Typer, echo
 
+from gossamer.assembly.home import refuse_root
 from gossamer.cli.arguments import Place
 from gossamer.cli.directory import holds_crawl
 from gossamer.cli.output import Exit
@@ -132,6 +133,7 @@ def _store(directory: Path, cookies: list[dict[str, Any]]) -> None:
 def _require_stopped(directory: Path) -> None:
     if directory.is_file():
         raise ConfigError(f"{directory} is a file; name the directory of a crawl")
+    refuse_root(directory)
     if DirectoryLock.is_held(directory / LOCK):
         raise ConfigError(f"{directory}: its crawl runs; stop it with `gossamer stop {shell_word(directory)}` first")
 

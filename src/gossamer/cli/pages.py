@@ -124,8 +124,11 @@ def rank(
 
     A later crawl or segment uses it with `--set frontier.priority=rank --set frontier.ranks_file=DIR/ranks.bin`.
     """
+    from gossamer.assembly.home import refuse_root
     from gossamer.results.offline import rank as ranking
 
+    if output is None:
+        refuse_root(directory)
     if not 0.0 < damping < 1.0:
         raise ConfigError(f"--damping {damping:g}: expected a share between 0 and 1, such as 0.85")
     if limit < 0:

@@ -116,6 +116,10 @@ def check(
         from gossamer.config.gather import reopen  # The supervisor starts without it.
 
         directory = Path(site)
+        if records is None:
+            from gossamer.assembly.home import refuse_root
+
+            refuse_root(directory)
         site = next(iter(reopen(directory / "crawl.toml").seeds.urls), site)
     else:
         status = run_recipe("check", urls, config, sets, options, show_config=show_config)

@@ -157,26 +157,30 @@ def place_of(origin: str) -> str:
 def token_of(state: Path) -> str:
     """Return the token in the directory `state`, made where there is none.
 
-    One that others could read, that is not ours, or that is cut short is replaced. Raises ConfigError: it cannot be
-    written, and not because the directory is read-only.
+    One that others could read, that is not ours, or that is cut short is replaced. In a directory of another user, root
+    reads the token of that user, and leaves none. Raises ConfigError: it cannot be written, and not because the
+    directory is read-only.
     """
     path = state / FILE
+    owner = os.getuid() or (state.stat().st_uid if state.exists() else 0)
     try:
-        return _read_token(path) or _write_token(path)
+        if token := _read_token(path, owner):
+            return token
+        return _write_token(path) if owner == os.getuid() else secrets.token_urlsafe(CHANCE_BYTES)
     except OSError as error:
         if error.errno in (errno.EROFS, errno.EACCES):  # Nothing can be changed there: a token for this server will do.
             return secrets.token_urlsafe(CHANCE_BYTES)
         raise ConfigError(f"cannot keep a token in {path}: {error.strerror}; see that it can be written") from error
 
 
-def _read_token(path: Path) -> str:
+def _read_token(path: Path, owner: int) -> str:
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return ""
     try:
         about = os.fstat(file)
-        is_ours = stat.S_ISREG(about.st_mode) and about.st_uid == os.getuid() and not about.st_mode & 0o077
+        is_ours = stat.S_ISREG(about.st_mode) and about.st_uid == owner and not about.st_mode & 0o077
         text = os.read(file, LENGTH_MAX).strip() if is_ours else b""
         return text.decode() if TOKEN.fullmatch(text) else ""
     finally:
@@ -199,4 +203,4 @@ def _write_token(path: Path) -> str:
     with suppress(FileExistsError):
         os.link(aside, path)
     aside.unlink()
-    return _read_token(path) or token
+    return _read_token(path, os.getuid()) or token
