@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -13,10 +15,11 @@ from msgspec.structs import replace
 
 from gossamer.api import scale_crawl, status_of
 from gossamer.assembly import scaling
-from gossamer.assembly.home import Home, homes
-from gossamer.assembly.integrity import ScalingPlan, open_store
+from gossamer.assembly.home import Home, ScalingPlan, homes
+from gossamer.assembly.integrity import open_store
 from gossamer.assembly.scaling import refuse_indivisible
 from gossamer.assembly.schemes import namer_for
+from gossamer.cli.output import Exit
 from gossamer.cluster.channels import Outbox
 from gossamer.cluster.coordination import CoordinatorRecord
 from gossamer.cluster.frames import decode_batch
@@ -51,6 +54,7 @@ from gossamer.url.url import Url
 from gossamer.world.clock import WallClock
 from gossamer.world.machine import ThisMachine
 from gossamer.world.process import boot_id
+from tests import commands
 from tests.cluster.crawls import BACKENDS, begun, config_of, ended
 from tests.faults.recount import wrong_sums
 from tests.faults.shards import ends_of
@@ -189,6 +193,35 @@ def test_hosts_of_a_shard_without_its_contacts_wait_wherever_they_move(tmp_path:
     for home in homes(directory, 3):
         with closing(contacts_in(home.state)) as contacts:
             assert contacts.recovered.unknown_at >= before
+
+
+@pytest.mark.heavy
+def test_until_an_interrupted_change_goes_on_no_command_reads_or_changes_half_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state of one shard is moved first, and is not lost where it was; what is removed might be copied already."""
+    directory = tmp_path / "crawl"
+    with SimwebProcess(SimwebOptions.plain(hosts=4, pages=40), tmp_path / "web") as simweb:
+        begun(config_of(simweb, directory, 2), directory, 2, pages=4)
+        url = simweb.seeds[0]
+    scale_crawl(directory, 1)
+
+    def fill_up(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as full:
+        full.setattr(scaling, "_share_contacts", fill_up)
+        status, _, err = commands.run("scale", str(directory), "--workers", "3")
+    again = f"gossamer scale {directory} --workers 3"
+    room = f"the disk of {directory} is full (no space left on device); nothing is lost: make room there"
+    assert (status, err) == (Exit.FAILED, f"gossamer: {room}, then {again} goes on\n")
+    going_on = f"gossamer: {directory} is being divided among 3 shards; `{again}` goes on\n"
+    for words in (
+        ["status"], ["why", url], ["cookies"], ["verify"], ["verify", "--accept-loss"], ["forget", url],
+    ):  # fmt: skip
+        assert commands.run(words[0], str(directory), *words[1:]) == (Exit.REFUSED, "", going_on), words
+    assert commands.run("scale", str(directory), "--workers", "3", "--quiet")[0] == Exit.FINISHED
+    assert commands.run("verify", str(directory))[0] == Exit.FINISHED
 
 
 def contacts_in(state: Path) -> Contacts:

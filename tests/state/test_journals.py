@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from gossamer.state.journals import Journals, ManifestEntry, Phase, lacking
+from gossamer.world.files import GoneError
 
 PHASES = {phase.name.lower(): phase for phase in Phase}
 
@@ -53,3 +56,23 @@ def test_what_is_missing_is_named_as_it_should_be_found(tmp_path: Path) -> None:
         "warc/final": "final",
         "warc/uploaded": "uploaded",
     }
+
+
+def test_a_directory_that_is_moved_meanwhile_is_named_by_the_commit(tmp_path: Path) -> None:
+    (tmp_path / "warc").mkdir()
+    (tmp_path / "warc/one.open").write_bytes(b"1234")
+    journals = Journals(tmp_path)
+    journals.recover([ManifestEntry("warc/one", Phase.CLOSED, 4)], owned=["warc"])
+    (tmp_path / "warc").rename(tmp_path / "elsewhere")
+    with pytest.raises(GoneError, match="warc is gone"):
+        journals.sync()
+
+
+def test_closing_in_a_directory_that_was_moved_adds_no_other_error(tmp_path: Path) -> None:
+    (tmp_path / "warc").mkdir()
+    (tmp_path / "warc/one.open").write_bytes(b"1234")
+    journals = Journals(tmp_path)
+    journals.recover([ManifestEntry("warc/one", Phase.CLOSED, 4)], owned=["warc"])
+    (tmp_path / "warc").rename(tmp_path / "elsewhere")
+    journals.close_files()
+    assert (tmp_path / "elsewhere/one").read_bytes() == b"1234"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gossamer.api.given import directory_of
 from gossamer.api.restoring import copy_map
 from gossamer.api.shards import check_several
-from gossamer.assembly.integrity import shards_to_be
+from gossamer.assembly.home import shards_to_be
 from gossamer.assembly.mapping import begin_shard, map_in, moves_in
 from gossamer.assembly.scaling import Scaled, refuse_indivisible, scale
 from gossamer.cluster.options import ClusterOptions

@@ -11,7 +11,7 @@ from gossamer.api.given import directory_of
 from gossamer.api.setting import no_trap, release
 from gossamer.api.shards import hold_stopped
 from gossamer.assembly.building import assemble
-from gossamer.assembly.home import Home, homes, lock_directory
+from gossamer.assembly.home import Home, homes, lock_directory, refuse_half_scaled
 from gossamer.assembly.integrity import accept_loss
 from gossamer.config.gather import reopen
 from gossamer.engine.commit import ignore
@@ -68,6 +68,7 @@ def accept_loss_of(directory: str | Path) -> list[str]:
     directory = directory_of(directory)
     config = reopen(directory / "crawl.toml")
     with lock_directory(directory, 0.0):
+        refuse_half_scaled(directory)
         every = homes(directory, config.cluster.workers)
         return [name for home in every if home.is_there for name in accept_loss(config, home)]
 

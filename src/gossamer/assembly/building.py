@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from gossamer.assembly.archives import archives_of
 from gossamer.assembly.features import FeatureParts, features_of
 from gossamer.assembly.frontiers import frontier_for
-from gossamer.assembly.home import Home, Setup, lock_directory
-from gossamer.assembly.integrity import refuse_half_forgotten, refuse_half_scaled, require_division
+from gossamer.assembly.home import Home, Setup, lock_directory, refuse_half_scaled
+from gossamer.assembly.integrity import refuse_half_forgotten, require_division
 from gossamer.assembly.kept import DurableState, durable_state_of, storage_of
 from gossamer.assembly.modules import choose_modules, examiner_of, prioritizer_of
 from gossamer.assembly.parts import (

@@ -27,10 +27,22 @@ OWNED = ("warc", "state/tables", "state/search")
 """Folders of journals: files in them that are not in the manifest belong to an epoch that was not committed."""
 CHECKPOINTS = "checkpoints"
 """Folder of a crawl's checkpoints, each of which is a crawl's directory; an incomplete checkpoint has a hidden name."""
+SCALING_PLAN = "state/scaling.json"
 IMPORTS = "imports.json"
 """Table of the archives of others that were imported; missing in other crawls."""
 LOCK_S_MAX = 5.0
 """Longest wait for a directory's lock: a child whose supervisor was killed frees it sooner."""
+
+
+class ScalingPlan(msgspec.Struct, frozen=True):
+    """A change of the number of shards."""
+
+    before: int
+    after: int
+    version: int
+    """Version of the map that applies until the end."""
+    copied: bool = False
+    """Whether everything that moves is committed in its new shard."""
 
 
 class Home(msgspec.Struct, frozen=True):
@@ -79,7 +91,10 @@ class Home(msgspec.Struct, frozen=True):
         """Raise ConfigError if the shard's store is missing but its output files exist: a new store would give new
         files the same names. Do not call it for shards that restore from a checkpoint: their file names differ.
         """
-        left = self.files("warc", "pages") if not self.is_there else []
+        if self.is_there:
+            return
+        refuse_half_scaled(self.directory)
+        left = self.files("warc", "pages")
         if any(file.suffix != ".open" or file.stat().st_size for file in left):
             self.refuse_without_state()
 
@@ -119,6 +134,22 @@ def remove_unfinished_checkpoints(directory: Path, *shards: str) -> None:
     for shard in shards:
         for begun in (directory / CHECKPOINTS).glob(f".{shard}{'[0-9]' * 8}"):
             shutil.rmtree(begun)
+
+
+def shards_to_be(directory: Path) -> int | None:
+    """Return the target number of shards of an unfinished scaling; None if there is none."""
+    path = directory / SCALING_PLAN
+    return msgspec.json.decode(path.read_bytes(), type=ScalingPlan).after if path.exists() else None
+
+
+def refuse_half_scaled(directory: Path) -> None:
+    """Raise ConfigError if there is an unfinished scaling."""
+    after = shards_to_be(directory)
+    if after is not None:
+        raise ConfigError(
+            f"{directory} is being divided among {after} shards; "
+            f"`gossamer scale {shell_word(directory)} --workers {after}` goes on"
+        )
 
 
 def homes(directory: Path, shards: int) -> list[Home]:
@@ -162,8 +193,8 @@ def refuse_root(directory: Path) -> None:
     """Raise ConfigError if this is root, whose files would shut out the owner of a crawl in this directory. On a share
     all files may have one owner.
     """
-    file = directory / FILE
-    if os.geteuid() or not file.exists() or not (owner := file.stat().st_uid):
+    config = directory / FILE
+    if os.geteuid() or not config.exists() or not (owner := config.stat().st_uid):
         return
     with tempfile.TemporaryFile(dir=directory) as file:
         is_of_root = os.fstat(file.fileno()).st_uid == 0

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -38,7 +37,6 @@ FORGETTING = "state/forget.json"
 WARCS = "warc/"
 TABLE_LOGS = "state/tables/"
 SEARCH_LOGS = "state/search/"
-SCALING_PLAN: Final = "state/scaling.json"
 SEEN = "state/seen/"
 
 
@@ -60,37 +58,10 @@ def half_forgotten(directory: Path) -> str:
     )
 
 
-class ScalingPlan(msgspec.Struct, frozen=True):
-    """A change of the number of shards."""
-
-    before: int
-    after: int
-    version: int
-    """Version of the map that applies until the end."""
-    copied: bool = False
-    """Whether everything that moves is committed in its new shard."""
-
-
 def refuse_half_forgotten(directory: Path) -> None:
     """Raise ConfigError if a removal of pages was interrupted."""
     if says := half_forgotten(directory):
         raise ConfigError(says)
-
-
-def shards_to_be(directory: Path) -> int | None:
-    """Return the target number of shards of an unfinished scaling; None if there is none."""
-    path = directory / SCALING_PLAN
-    return msgspec.json.decode(path.read_bytes(), type=ScalingPlan).after if path.exists() else None
-
-
-def refuse_half_scaled(directory: Path) -> None:
-    """Raise ConfigError if there is an unfinished scaling."""
-    after = shards_to_be(directory)
-    if after is not None:
-        raise ConfigError(
-            f"{directory} is being divided among {after} shards; "
-            f"`gossamer scale {shell_word(directory)} --workers {after}` goes on"
-        )
 
 
 def require_division(home: Home) -> PartitionMap | None:

@@ -14,8 +14,15 @@ from typing import Final
 
 import msgspec
 
-from gossamer.assembly.home import Home, last_incarnation, lock_directory
-from gossamer.assembly.integrity import SCALING_PLAN, ScalingPlan, open_store, refuse_half_forgotten, refuse_half_scaled
+from gossamer.assembly.home import (
+    SCALING_PLAN,
+    Home,
+    ScalingPlan,
+    last_incarnation,
+    lock_directory,
+    refuse_half_scaled,
+)  # fmt: skip
+from gossamer.assembly.integrity import open_store, refuse_half_forgotten
 from gossamer.assembly.mapping import MovesKept, map_in, moves_in
 from gossamer.assembly.moving import urls_in
 from gossamer.assembly.parts import close, url_seen_of

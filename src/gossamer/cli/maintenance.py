@@ -20,9 +20,10 @@ from gossamer.cli.output import Exit, complain, harmless
 from gossamer.cli.supervisor import run_supervised
 from gossamer.config.gather import require_state
 from gossamer.config.live import workers_of
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.product import LOCK
 from gossamer.model.words import counted, shell_word, size
+from gossamer.world.files import NO_ROOM, unwritable
 from gossamer.world.process import MAINTENANCE, DirectoryLock
 
 if TYPE_CHECKING:
@@ -222,7 +223,13 @@ def scale(
     api.check_scalable(directory, workers)  # Before anything stops.
 
     def work() -> None:
-        scaled = api.scale_crawl(directory, workers, lambda note: None if quiet else print(note, file=sys.stderr))
+        try:
+            scaled = api.scale_crawl(directory, workers, lambda note: None if quiet else print(note, file=sys.stderr))
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            again = f"gossamer scale {shell_word(directory)} --workers {workers}"
+            raise CrawlFailedError(f"{unwritable(error, directory)}, then {again} goes on") from error
         echo(harmless(f"{directory}: {counted(scaled.before, 'shard')} became {scaled.after}"))
         moved = counted(scaled.partitions_moved, "partition")
         echo(f"moved        {moved} of 4,096 with {counted(scaled.keys_moved, 'key')}")

@@ -10,12 +10,13 @@ directories is cut or removed.
 import enum
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from gossamer.state.sums import Sums, crc, crc_of
-from gossamer.world.files import AppendFile, require_there, sync_directory
+from gossamer.world.files import AppendFile, GoneError, require_there, sync_directory
 
 BUFFER_BYTES_MAX = 1 << 20
 STATE = "state/"
@@ -305,12 +306,14 @@ class Journals:
         for journal in self._open.values():
             journal.close_file()
         self._open.clear()
-        self._sync_directories()
+        with suppress(GoneError):  # The commit that could not be made has said so.
+            self._sync_directories()
 
     def _sync_directories(self) -> None:
         directories = self._changed_directories
         self._changed_directories = set()
         for directory in directories:
+            require_there(directory)
             sync_directory(directory)
 
     def _finalize(self, entry: ManifestEntry) -> None:

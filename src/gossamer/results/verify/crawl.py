@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from gossamer.assembly import integrity
-from gossamer.assembly.home import CHECKPOINTS, Home, homes, store_sizes
+from gossamer.assembly.home import CHECKPOINTS, Home, homes, refuse_half_scaled, store_sizes
 from gossamer.assembly.mapping import map_in
 from gossamer.cluster.partitions import FILE as PARTITIONS
 from gossamer.config import Config
@@ -69,6 +69,7 @@ class Verification:
             return
         with DirectoryLock(self._directory / LOCK, reading=True) as lock:
             self.looked.running = not lock.acquire(0.0)
+            refuse_half_scaled(self._directory)
             if unfinished := integrity.half_forgotten(self._directory):
                 self.looked.notes.append(unfinished)
             yield from self._crawl(config)
