@@ -132,7 +132,7 @@ def test_two_may_serve_one_crawl_but_not_at_one_port(run: Commands, web: str) ->
         (("--port", "65536"), "--port 65536"),
         (("--port", "-1"), "-1"),
         (("--address", "example.org"), "gossamer: --address example.org: expected an IP address"),
-        (("--address", "203.0.113.7", "--port", "0"), "cannot serve on 203.0.113.7:0"),
+        (("--address", "203.0.113.7", "--port", "0"), "name an address of this machine with --set console.address=IP"),
         (("--folder", "/proc/nowhere"), "cannot write to /proc/nowhere"),
         (("--set", "console.crawls_max=0"), "console.crawls_max"),
         (("--config", "nowhere.toml"), "nowhere.toml"),

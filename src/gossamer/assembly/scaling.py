@@ -14,14 +14,7 @@ from typing import Final
 
 import msgspec
 
-from gossamer.assembly.home import (
-    SCALING_PLAN,
-    Home,
-    ScalingPlan,
-    last_incarnation,
-    lock_directory,
-    refuse_half_scaled,
-)  # fmt: skip
+from gossamer.assembly.home import SCALING_PLAN, Home, ScalingPlan, last_incarnation, lock_directory, refuse_half_scaled
 from gossamer.assembly.integrity import open_store, refuse_half_forgotten
 from gossamer.assembly.mapping import MovesKept, map_in, moves_in
 from gossamer.assembly.moving import urls_in

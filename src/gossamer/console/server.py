@@ -1,6 +1,7 @@
 """Server: serves an application in the caller's loop, within bounds on connections, time and work."""
 
 import asyncio
+import errno
 import ipaddress
 import os
 import socket
@@ -88,7 +89,10 @@ def _door(address: str, port: int, option: str) -> socket.socket:
         door = socket.create_server((address, port), family=family, backlog=BACKLOG, dualstack_ipv6=is_6)
     except OSError as error:
         where = f"{_host_and_port(address, port)}: {os.strerror(error.errno or 0)}"
-        raise ConfigError(f"cannot serve on {where}; name another port with {option}, or 0 for any") from error
+        remedy = f"name another port with {option}, or 0 for any"
+        if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):  # Such as 127.0.0.1 where there is IPv6 alone.
+            remedy = "name an address of this machine with --set console.address=IP"
+        raise ConfigError(f"cannot serve on {where}; {remedy}") from error
     door.setblocking(False)
     return door
 

@@ -224,15 +224,10 @@ def _open(config: Config, directory: Path) -> ExitStack:
         undo.callback(lock_directory(directory, 0.0).release)
         refuse_half_scaled(directory)
         for home in every:
-            _require_here(home)
+            home.require_here()
             if home.shards > 1:
                 undo.callback(lock_directory(directory, 0.0, home.state).release)
         return undo.pop_all()
-
-
-def _require_here(home: Home) -> None:
-    if not home.is_there:
-        raise ConfigError(f"{home.store} is not there: forget where the state of all shards is")
 
 
 def _plan(config: Config, directory: Path, asked: ForgetRequest, now: float) -> ForgetPlan:
@@ -283,7 +278,7 @@ def _count(
 
 
 def _count_in(config: Config, home: Home, pages: ForgottenPages, *, running: bool) -> tuple[dict[str, int], bool]:
-    _require_here(home)
+    home.require_here()
     for left in reversed(range(READINGS_MAX if running else 1)):
         try:
             with Holdings(config, home, home.directory / FOLDER, running=running) as kept:
