@@ -5,7 +5,6 @@ in the file names, and each has its own state.
 
 import os
 import shutil
-import tempfile
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import NoReturn
@@ -20,7 +19,7 @@ from gossamer.model.words import says_in_use, shell_word
 from gossamer.state.journals import Journals
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
-from gossamer.world.files import make_directory, require_writable, write_refusal
+from gossamer.world.files import make_directory, owner_of_new, require_writable, write_refusal
 from gossamer.world.process import MAINTENANCE, NOT_OURS, DirectoryLock
 
 OWNED = ("warc", "state/tables", "state/search")
@@ -190,15 +189,11 @@ def lock_directory(
 
 
 def refuse_root(directory: Path) -> None:
-    """Raise ConfigError if this is root, whose files would shut out the owner of a crawl in this directory. On a share
-    all files may have one owner.
-    """
+    """Raise ConfigError if this is root, whose files would shut out the owner of a crawl in this directory."""
     config = directory / FILE
     if os.geteuid() or not config.exists() or not (owner := config.stat().st_uid):
         return
-    with tempfile.TemporaryFile(dir=directory) as file:
-        is_of_root = os.fstat(file.fileno()).st_uid == 0
-    if is_of_root:
+    if not owner_of_new(directory):
         whose = f"{directory} belongs to user {owner}"
         raise ConfigError(f"{whose}, and files of root would shut out its owner; run this as that user")
 

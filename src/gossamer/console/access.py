@@ -28,6 +28,7 @@ from gossamer.config.sections import ConsoleOptions
 from gossamer.console.operations import Bounds, error
 from gossamer.console.server import is_local
 from gossamer.model.errors import ConfigError
+from gossamer.world.files import owner_of_new
 
 PAGE = re.compile(r"/(?:crawls/[^/]+/?)?(?:static/[\w.-]+)?")
 """The page and its files: the program's own, with nothing of a crawl in them."""
@@ -166,7 +167,9 @@ def token_of(state: Path) -> str:
     try:
         if token := _read_token(path, owner):
             return token
-        return _write_token(path) if owner == os.getuid() else secrets.token_urlsafe(CHANCE_BYTES)
+        if owner == os.getuid() or owner_of_new(state) == owner:
+            return _write_token(path, owner)
+        return secrets.token_urlsafe(CHANCE_BYTES)
     except OSError as error:
         if error.errno in (errno.EROFS, errno.EACCES):  # Nothing can be changed there: a token for this server will do.
             return secrets.token_urlsafe(CHANCE_BYTES)
@@ -187,7 +190,7 @@ def _read_token(path: Path, owner: int) -> str:
         os.close(file)
 
 
-def _write_token(path: Path) -> str:
+def _write_token(path: Path, owner: int) -> str:
     """Write a new one aside, then link it to its name if that is free: servers that start at once share a token."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
@@ -203,4 +206,4 @@ def _write_token(path: Path) -> str:
     with suppress(FileExistsError):
         os.link(aside, path)
     aside.unlink()
-    return _read_token(path, os.getuid()) or token
+    return _read_token(path, owner) or token

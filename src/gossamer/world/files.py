@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -96,6 +97,12 @@ def require_writable(path: Path) -> None:
     """Raise PermissionError if nothing may be made in a directory."""
     if not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+
+def owner_of_new(directory: Path) -> int:
+    """Return the user that owns what this process makes in a directory: on a share all files may have one owner."""
+    with tempfile.TemporaryFile(dir=directory) as file:
+        return os.fstat(file.fileno()).st_uid
 
 
 def require_there(path: Path) -> None:
