@@ -67,7 +67,10 @@ SITE = {
     "/c-self": page("Self", head=canonical("/c-self")),
     "/c-two": page("Two", head=canonical("/c-self") + canonical("/c-two")),
     "/c-noindex": page("Noindex", head=canonical("/c-self") + "<meta name=robots content=noindex>"),
-    "/languages": page("Languages", links("/en", "/de", "/fr", "/codes", "/twice", "/others")),
+    "/languages": page("Languages", links("/en", "/de", "/fr", "/codes", "/twice", "/others", "/sv", "/da", "/fi", "/et",
+                                          "/is", "/headed")),
+    "/sv": page("Swedish"), "/da": page("Danish"), "/et": page("Estonian"), "/is": page("Icelandic"),
+    "/fi": page("Finnish", head=version("fi", "/fi") + version("et", "/et")),
     "/twice": page("Twice", head=version("nl", "/twice") + version("NL", "/mapped") + version("it", "/old")),
     "/others": page("Others", head=version("nl", "/twice")),
     "/en": page("English", head=version("en", "/en") + version("de", "/de") + version("fr", "/fr")),
@@ -106,11 +109,25 @@ def server() -> Iterator[HostileServer]:
         server.answers["/robots.txt"] = whole(robots.encode(), "text/plain")
         names = ("", "absent", "mapped", "private", "old", "c-chain2", "orphan", "c-self")
         places = "".join(f"<url><loc>{server.root}{name}</loc></url>" for name in names)
-        server.answers["/map.xml"] = whole(f"<urlset>{places}</urlset>".encode(), "application/xml")
+        versions = (f"<url><loc>{server.root}{name}</loc>{said}</url>" for name, said in MAPPED_VERSIONS.items())
+        server.answers["/map.xml"] = whole(f"<urlset>{places}{''.join(versions)}</urlset>".encode(), "application/xml")
+        said = f'<{server.root}headed>; rel="alternate"; hreflang="en", </s1>; rel=alternate; hreflang=gb'
+        server.answers["/headed"] = page("Headed")._replace(headers=(("Link", said),))
         server.answers["/orphan"] = page("Orphan")
         yield server
 
 
+def mapped_version(code: str, target: str) -> str:
+    return f'<xhtml:link rel="alternate" hreflang="{code}" href="{target}"/>'
+
+
+MAPPED_VERSIONS = {
+    "sv": mapped_version("sv", "/sv") + mapped_version("da", "/da"),
+    "da": mapped_version("da", "/da"),
+    "et": mapped_version("fi", "/fi") + mapped_version("et", "/et"),
+    "is": mapped_version("is", "/is") + mapped_version("is", "/absent") + mapped_version("en-UK", "/is"),
+}
+"""Versions in other languages that the sitemap names: one without return link, two for one language, a wrong code."""
 FILES = {"--csv": "f.csv", "--html": "f.html", "--json-file": "f.json", "--junit": "f.xml", "--sarif": "f.sarif",
          "--markdown": "f.md"}  # fmt: skip
 
@@ -157,13 +174,18 @@ def test_what_search_engines_ignore_in_a_body_is_not_used(checked: tuple[Path, D
 
 def test_languages_have_codes_and_links_back(checked: tuple[Path, Done], server: HostileServer) -> None:
     assert found(checked, server, "hreflang_return") == [
-        ("en", "no link back from /fr"), ("others", "no link back from /twice"),
+        ("en", "no link back from /fr"), ("headed", "no link back from /s1"), ("others", "no link back from /twice"),
+        ("sv", "no link back from /da (/map.xml)"),
     ]  # fmt: skip
     assert found(checked, server, "hreflang_contradiction") == [
-        ("others", "the page does not name itself"), ("twice", "nl is /mapped and /twice"),
+        ("is", "is is /absent (/map.xml) and /is (/map.xml)"), ("others", "the page does not name itself"), ("twice", "nl is /mapped and /twice"),
     ]  # fmt: skip
-    assert found(checked, server, "hreflang_broken") == [("twice", "NL to /mapped: noindex, it to /old: HTTP 301")]
-    assert found(checked, server, "hreflang_code") == [("codes", "de_AT en-UK english xx")]
+    assert found(checked, server, "hreflang_broken") == [
+        ("is", "is to /absent: HTTP 404 (/map.xml)"), ("twice", "NL to /mapped: noindex, it to /old: HTTP 301"),
+    ]  # fmt: skip
+    assert found(checked, server, "hreflang_code") == [
+        ("codes", "de_AT en-UK english xx"), ("headed", "gb"), ("is", "en-UK (/map.xml)"),
+    ]  # fmt: skip
 
 
 def test_the_sitemap_contradicts_no_page(checked: tuple[Path, Done], server: HostileServer) -> None:

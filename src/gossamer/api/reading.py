@@ -28,7 +28,7 @@ from gossamer.results.export.changes import (
     versions_of,
 )
 from gossamer.results.export.export import inputs_of, tables_of
-from gossamer.results.export.faults import SiteFault, faults_of_site
+from gossamer.results.export.faults import TABLES, SiteFault, faults_of_site
 from gossamer.results.export.opening import crawl_in, export_means
 from gossamer.results.export.plan import make_plan, read_plan
 from gossamer.results.export.source import literal
@@ -153,5 +153,5 @@ def faults_of(directory: str | Path) -> list[SiteFault]:
     with tempfile.TemporaryDirectory(prefix="gossamer-faults-") as name:
         folder = Path(name)
         crawl = crawl_in(directory)
-        tables = [table for table in tables_of(crawl, "parquet", "") if table in ("pages", "links", "fragments")]
+        tables = [table for table in tables_of(crawl, "parquet", "") if table in TABLES]
         return faults_of_site(inputs_of(crawl, tables, folder).tables, folder)

@@ -93,8 +93,10 @@ class Announcement(msgspec.Struct):
     kind: AnnouncementKind
     entries: list[Announced] = msgspec.field(default_factory=list)
     """In document order; each address once."""
-    alternates: dict[str, None] = msgspec.field(default_factory=dict)
-    """Versions of its pages in other languages that a sitemap names, as written."""
+    versions: dict[tuple[str, ...], list[str]] = msgspec.field(default_factory=dict)
+    """Sets of versions in other languages that a sitemap names, and the entries that name each set, as written. A
+    version is the code of its language (may be empty), a space and its address.
+    """
     ttl_s: float = 0.0
     """Interval that it requests (RSS `ttl`, `sy:updatePeriod`); 0 if it names none."""
     skip_hours: tuple[int, ...] = ()

@@ -81,6 +81,8 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 """Valid names of columns and tables."""
 RESERVED = frozenset(("pages", "links", "epochs", "warc", "state", "logs", "search", "checkpoints", "index", "items"))
 """Names that a module may not use: they have another meaning in a crawl's directory."""
+ROWS_MAX = 10_000
+"""Rows that one page may add to one table."""
 
 One = TypeVar("One")
 

@@ -141,6 +141,41 @@ def test_what_keeps_a_reader_from_a_page_is_said(folder: Path, outcome: str) -> 
     assert found(folder, pages, [link(ROOT, far)]) == [SiteFault("broken_link", far, f"{outcome}: why", [ROOT])]
 
 
+def far_page(name: str, outcome: str = "dns_error", error: str = "name resolution: Timeout") -> dict[str, object]:
+    status = 200 if outcome == "fetched" else None
+    return page(f"https://{name}/", outcome=outcome, status=status, error=error, link_type="outlink", host=name)
+
+
+SILENT = [far_page("a.example.org"), far_page("b.example.net", "robots_unreachable", "robots.txt: no route"),
+          far_page("c.example.com", "timeout", "no answer")]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("more", "is_offline"),
+    [
+        ([], True),
+        ([far_page("127.0.0.1:8080", "fetched", "")], True),
+        ([far_page("d.example.org", "fetched", "")], False),
+        ([far_page("d.example.org", "connect_error", "Connection refused")], False),
+        ([far_page("d.example.org", "tls_error", "expired")], False),
+        ([far_page("d.example.org", "robots_unreachable", "cannot fetch robots.txt: HTTP 503")], False),
+    ],
+)
+def test_links_to_other_sites_are_not_broken_where_none_answers(
+    folder: Path, more: list[dict[str, object]], is_offline: bool
+) -> None:
+    pages = [*SILENT, far_page("never.invalid"), *more]
+    kinds = {one.url: one.kind for one in found(folder, pages, [link(ROOT, str(one["url"])) for one in pages])}
+    assert {kinds[str(one["url"])] for one in SILENT} == {"not_reached" if is_offline else "broken_link"}
+    assert kinds["https://never.invalid/"] == "broken_link"
+
+
+def test_two_silent_sites_show_nothing_about_the_network(folder: Path) -> None:
+    pages = [SILENT[0], SILENT[2], far_page("d.example.org", "host_closed", "gave up")]
+    faults = found(folder, pages, [link(ROOT, str(one["url"])) for one in pages])
+    assert [one.kind for one in faults] == ["broken_link", "broken_link", "not_checked"]
+
+
 def test_every_kind_has_a_question_and_every_question_a_kind(folder: Path) -> None:
     assert set(KINDS) == {(one.severity and name) or name for name, one in KINDS.items()}
     assert list(dict.fromkeys(one.severity for one in KINDS.values())) == ["error", "warning", "notice", ""]

@@ -14,7 +14,7 @@ SHARING_MIN = 10
 """Pages that link to one URL from which on their template is the likely cause."""
 OF_LINKS = frozenset((
     "broken_link", "redirect_loop", "redirect_chain", "missing_fragment", "invalid_link",
-    "redirect_permanent", "redirect_to_https", "missing_alt", "not_checked",
+    "redirect_permanent", "redirect_to_https", "missing_alt", "not_reached", "not_checked",
 ))  # fmt: skip
 """Kinds whose pages are those to mend."""
 

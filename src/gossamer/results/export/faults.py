@@ -15,6 +15,8 @@ from gossamer.results.export.work import ExportPiece
 from gossamer.results.report.tables import queries
 from gossamer.stages.process.audit import NO_PLACE
 
+TABLES = ("pages", "links", "fragments", "sitemap_versions")
+"""Tables of a crawl that are read, where it has them."""
 Severity = Literal["error", "warning", "notice", ""]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "notice")
 CLICKS_MAX = 4
@@ -33,14 +35,14 @@ class FaultKind(msgspec.Struct, frozen=True):
 
 _KINDS = pkgutil.get_data("gossamer.results.export", "faults.toml") or b""
 KINDS = msgspec.toml.decode(_KINDS, type=dict[str, FaultKind])
-"""Kinds of fault, the worst first; the last is no fault."""
+"""Kinds of fault, the worst first; the last two are no faults."""
 
 
 class SiteFault(msgspec.Struct, frozen=True):
     """One fault of a site."""
 
     kind: str
-    """One of `KINDS`. `not_checked` is no fault: its link may be sound."""
+    """One of `KINDS`. `not_checked` and `not_reached` are no faults: their links may be sound."""
     url: str
     detail: str = ""
     pages: list[str] = []
@@ -54,7 +56,7 @@ class SiteFault(msgspec.Struct, frozen=True):
 
 def faults_of_site(tables: Mapping[str, Sequence[ExportPiece]], folder: Path) -> list[SiteFault]:
     """Return the faults of a crawled site, by kind, then by URL. `tables` has the files of `pages` and `links`, and
-    those of `fragments` where the crawl has the module `audit`.
+    those of `TABLES` that the module `audit` made.
 
     About 20 µs a row. Rows that do not fit in memory go to `folder`; faults are held.
     """
@@ -79,7 +81,7 @@ def faults_of_site(tables: Mapping[str, Sequence[ExportPiece]], folder: Path) ->
 
 def _open_tables(database: duckdb.DuckDBPyConnection, tables: Mapping[str, Sequence[ExportPiece]]) -> None:
     """Name the tables that the crawl has."""
-    for name in ("pages", "links", "fragments"):
+    for name in TABLES:
         open_view(database, name, tables.get(name, ()))
     database.execute("SET VARIABLE answered = ?", [ANSWERED])
     database.execute("SET VARIABLE no_place = ?", [NO_PLACE.pattern])

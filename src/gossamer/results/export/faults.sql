@@ -4,6 +4,7 @@
 -- tables
 CREATE VIEW IF NOT EXISTS links AS SELECT '' AS from_url, '' AS to_url, '' AS to_key, '' AS link_type WHERE false;
 CREATE VIEW IF NOT EXISTS fragments AS SELECT '' AS url, '' AS to_url, '' AS fragment, '' AS name WHERE false;
+CREATE VIEW IF NOT EXISTS sitemap_versions AS SELECT '' AS url, [''] AS entries, [''] AS alternates WHERE false;
 -- Pages listed that lead to one URL.
 SET VARIABLE most = 100;
 -- Languages of ISO 639-1, regions of ISO 3166-1.
@@ -116,6 +117,17 @@ CREATE TEMP MACRO answered(line) AS regexp_matches(line, getvariable('answered')
 -- Another site wants a login, or no crawlers: a reader may see the page.
 CREATE TEMP MACRO shut(code, way, place) AS
     coalesce(code IN (401, 403, 999), false) AND (way = 'outlink' OR place NOT IN (FROM own));
+-- Without a network no other site answers: of three or more with public names, none. A refusal is an answer.
+CREATE TEMP MACRO is_silent(outcome, line) AS
+    outcome IN ('dns_error', 'connect_error', 'timeout', 'robots_unreachable') AND NOT answered(line)
+    AND NOT contains(line, 'refused');
+CREATE TEMP VIEW outside AS
+SELECT host, bool_and(is_silent(outcome, error)) AS is_silent FROM latest
+WHERE host NOT IN (FROM own) AND outcome NOT IN ('excluded', 'host_closed', 'trapped', 'unsupported')
+    AND NOT regexp_matches(host, '^\[|^(127|10|192\.168)\.|^[^.]+(:\d+)?$|\.(invalid|test|example|localhost|local)(:\d+)?$')
+GROUP BY host;
+CREATE TEMP TABLE unreached AS
+SELECT host FROM outside WHERE (SELECT bool_and(is_silent) AND count(*) >= 3 FROM outside);
 CREATE TEMP VIEW attempts AS
 SELECT url, CASE WHEN status IS NULL OR outcome IN ('payment_required', 'legally_blocked', 'login_required')
         THEN outcome || ': ' || error ELSE 'HTTP ' || status END
@@ -125,7 +137,8 @@ SELECT url, CASE WHEN status IS NULL OR outcome IN ('payment_required', 'legally
     (link_type <> 'canonical' OR linking.pages IS NOT NULL) AND (
         outcome = 'http_error' AND status IS DISTINCT FROM 429 AND NOT shut(status, link_type, host)
         OR outcome IN ('dns_error', 'connect_error', 'tls_error', 'timeout', 'protocol_error')
-        OR outcome = 'robots_unreachable' AND NOT answered(error)) AS is_broken,
+        OR outcome = 'robots_unreachable' AND NOT answered(error)) AND host NOT IN (FROM unreached) AS is_broken,
+    host IN (FROM unreached) AS is_unreached,
     outcome = 'http_error' AND (status = 429 OR shut(status, link_type, host))
         OR outcome IN ('robots_denied', 'challenged', 'host_closed', 'payment_required', 'legally_blocked',
             'login_required')
@@ -167,15 +180,22 @@ FROM latest
 WHERE outcome IN ('http_error', 'redirected', 'dns_error', 'connect_error', 'tls_error', 'timeout')
         AND status IS DISTINCT FROM 429 AND NOT shut(status, link_type, host)
     OR outcome = 'robots_denied' OR outcome = 'fetched' AND regexp_matches(robots, '\b(noindex|none)\b');
--- Languages of a page's versions: what it says, and which page says it.
+-- Languages of a page's versions: what the page says, or else what a sitemap says of it, and which sitemap (`place`).
 CREATE TEMP TABLE versions AS
-WITH said AS (
-    SELECT key, url, split_part(one, ' ', 1) AS code, substr(one, strpos(one, ' ') + 1) AS to_url
-    FROM (SELECT key, url, unnest(alternates) AS one FROM listed)
-), known AS (
-    SELECT DISTINCT to_url, to_key FROM links WHERE link_type::VARCHAR = 'alternate'
+WITH known AS (
+    SELECT DISTINCT to_url, to_key FROM links WHERE link_type::VARCHAR IN ('alternate', 'sitemap')
+), entries AS (
+    SELECT url AS place, unnest(entries) AS to_url, alternates FROM sitemap_versions
+), said AS (
+    SELECT key, url, unnest(alternates) AS one, '' AS place FROM listed
+    UNION ALL SELECT key, listed.url, unnest(entries.alternates), place
+    FROM entries JOIN known USING (to_url) JOIN listed ON listed.key = known.to_key
+), named AS (
+    SELECT key, url, split_part(one, ' ', 1) AS code, substr(one, strpos(one, ' ') + 1) AS to_url, min(place) AS place
+    FROM said GROUP BY key, url, one
 )
-SELECT * FROM said LEFT JOIN known USING (to_url);
+SELECT * FROM named LEFT JOIN known USING (to_url);
+CREATE TEMP MACRO placed(line, place) AS line || CASE WHEN place = '' THEN '' ELSE ' (' || place || ')' END;
 -- Versions of one page may share a title, such as en-GB and en-US: each names all, so that the least is their name.
 CREATE TEMP VIEW families AS
 SELECT listed.*, coalesce(family, key) AS family
@@ -239,30 +259,30 @@ WHERE regexp_matches(robots, '\b(noindex|none)\b') AND to_key <> key
 SELECT url, array_to_string(outside_head[1:5], ', '), NULL FROM documents WHERE len(outside_head) > 0
 
 -- hreflang_code
-SELECT url, array_to_string(list(DISTINCT code ORDER BY code), ' '), NULL FROM versions
+SELECT url, placed(array_to_string(list(DISTINCT code ORDER BY code), ' '), place), NULL FROM versions
 WHERE lower(code) <> 'x-default' AND NOT (
     regexp_matches(code, '(?i)^[a-z]{2}(-[a-z]{4})?(-([a-z]{2}|[0-9]{3}))?$')
     AND list_contains(getvariable('languages'), lower(code[1:2]))
     AND (NOT regexp_matches(code, '(?i)-[a-z]{2}$') OR list_contains(getvariable('regions'), upper(code[-2:])))
-) GROUP BY url
+) GROUP BY url, place
 
 -- hreflang_broken
 SELECT url, array_to_string(list(DISTINCT line ORDER BY line)[1:10], ', '), NULL FROM (
-    SELECT url, code || ' to ' || to_url || ': ' || why AS line
+    SELECT url, placed(code || ' to ' || to_url || ': ' || why, place) AS line
     FROM versions JOIN unlisted ON unlisted.key = versions.to_key WHERE versions.key <> versions.to_key
 ) GROUP BY url
 
 -- hreflang_contradiction
-SELECT url, lower(code) || ' is ' || array_to_string(list(DISTINCT to_url ORDER BY to_url)[1:5], ' and '), NULL
+SELECT url, lower(code) || ' is ' || array_to_string(list(DISTINCT placed(to_url, place) ORDER BY placed(to_url, place))[1:5], ' and '), NULL
 FROM versions GROUP BY url, lower(code) HAVING count(DISTINCT coalesce(to_key, to_url)) > 1
-UNION ALL SELECT url, 'the page does not name itself', NULL
+UNION ALL SELECT url, placed('the page does not name itself', min(place)), NULL
 FROM versions GROUP BY url HAVING bool_and(coalesce(to_key, '') <> key AND to_url <> url) AND bool_or(to_key IS NOT NULL)
 
 -- hreflang_return
-SELECT versions.url, 'no link back from ' || array_to_string(list(DISTINCT page.url ORDER BY page.url)[1:10], ' '), NULL
+SELECT versions.url, placed('no link back from ' || array_to_string(list(DISTINCT page.url ORDER BY page.url)[1:10], ' '), versions.place), NULL
 FROM versions JOIN listed AS page ON page.key = versions.to_key AND page.key <> versions.key
 LEFT JOIN versions AS other ON other.key = versions.to_key AND other.to_key = versions.key
-WHERE other.key IS NULL GROUP BY versions.url
+WHERE other.key IS NULL GROUP BY versions.url, versions.place
 
 -- sitemap_contradiction
 SELECT url, CASE WHEN outcome = 'robots_denied' THEN 'robots.txt disallows it' WHEN outcome = 'redirected' THEN 'redirects'
@@ -384,6 +404,9 @@ GROUP BY page.url HAVING sum(part.wire_bytes) > 3000000
 
 -- seed_not_checked
 SELECT url, detail, pages FROM attempts WHERE is_unchecked AND is_seed AND NOT is_broken
+
+-- not_reached
+SELECT url, detail, pages FROM attempts WHERE is_unreached
 
 -- not_checked
 SELECT url, detail, pages FROM attempts WHERE is_unchecked AND NOT is_seed AND NOT is_broken

@@ -50,6 +50,7 @@ class Announcements(TypedModule):
 
     name = "announcements"
     media_types = ANNOUNCEMENT_TYPES
+    reads_announced = True
 
     def process(self, page: Page, findings: Findings) -> None:
         for _ in self.process_in_slices(page, findings):
@@ -79,7 +80,8 @@ class Announcements(TypedModule):
         announcement.entries = entries
         findings.announcement = announcement
         findings.links.extend(Found(url, kind) for url in known)
-        for addresses in slices_of(list(announcement.alternates)[: options.links_max]):
+        alternates = dict.fromkeys(one.partition(" ")[2] for versions in announcement.versions for one in versions)
+        for addresses in slices_of(list(alternates)[: options.links_max]):
             joined = (base.join(address) for address in addresses)
             new = [url for url in joined if url is not None and len(url) <= options.url_bytes_max and url not in known]
             known.update(dict.fromkeys(new))

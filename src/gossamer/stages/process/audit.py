@@ -8,12 +8,15 @@ from urllib.parse import unquote
 import msgspec
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from gossamer.model.links import Found
+from gossamer.model.links import Announcement, Found
+from gossamer.model.modules import ROWS_MAX
 from gossamer.model.pages import Findings, Page
+from gossamer.stages.process.announcements import ANNOUNCEMENT_TYPES
 from gossamer.stages.process.embeds import addresses, srcset
+from gossamer.stages.process.feeds import LANGUAGE_CHARACTERS_MAX
 from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.stages.process.jsonld import without_marks
-from gossamer.stages.process.links import Base, base_href, collapse_spaces, link_values, utf8_again
+from gossamer.stages.process.links import Base, base_href, collapse_spaces, link_values, slices_of, utf8_again
 from gossamer.stages.process.options import TypedModule
 from gossamer.stages.process.usage import Directives
 from gossamer.url.name import host_of
@@ -66,7 +69,8 @@ class Audit(TypedModule):
     """
 
     name = "audit"
-    media_types = HTML_TYPES
+    media_types = (*HTML_TYPES, *ANNOUNCEMENT_TYPES)
+    reads_announced = True
     columns = {  # noqa: RUF012 - declared once, never changed
         "h1": "texts",
         "title_count": "int",
@@ -82,9 +86,35 @@ class Audit(TypedModule):
         "words": "int",
         "ids": "texts",
     }
-    tables = {"fragments": {"to_url": "text", "fragment": "text", "name": "text"}}  # noqa: RUF012 - as above
+    tables = {  # noqa: RUF012 - as above
+        "fragments": {"to_url": "text", "fragment": "text", "name": "text"},
+        "sitemap_versions": {"entries": "texts", "alternates": "texts"},
+    }
 
     def process(self, page: Page, findings: Findings) -> None:
+        for _ in self.process_in_slices(page, findings):
+            pass
+
+    def process_in_slices(self, page: Page, findings: Findings) -> Iterator[None]:
+        """As `process`. Yields each few milliseconds of a sitemap, where other work may run."""
+        if page.media_type in HTML_TYPES:
+            self._read_page(page, findings)
+        if findings.announcement is not None and findings.announcement.versions:
+            yield from self._read_versions(page, findings.announcement, findings)
+
+    def _read_versions(self, page: Page, announcement: Announcement, findings: Findings) -> Iterator[None]:
+        """Note the sets of versions in other languages that a sitemap names, and the pages of each set."""
+        base = Base(page.url)
+        rows = findings.rows["sitemap_versions"] = []
+        for sets in slices_of(list(announcement.versions.items())[:ROWS_MAX]):
+            for versions, entries in sets:
+                named = (one.partition(" ") for one in versions)
+                alternates = [f"{code} {base.join(href) or href}" for code, _, href in named if code]
+                pages = [url for one in entries if one and (url := base.join(one)) is not None]
+                rows.append({"entries": pages, "alternates": alternates})
+            yield
+
+    def _read_page(self, page: Page, findings: Findings) -> None:
         document = document_of(page, self._options)
         base = Base(page.url, base_href(document.markup.elements), document.charset)
         columns = findings.columns
@@ -187,7 +217,7 @@ def _relation(parameters: Mapping[str, str | None], href: str, base: Base) -> st
     relations = (parameters.get("rel") or "").lower().split()
     code = "canonical" if "canonical" in relations else ""
     if "alternate" in relations and parameters.get("hreflang"):
-        code = (parameters["hreflang"] or "").strip()[:35] or "?"
+        code = "_".join((parameters["hreflang"] or "").split())[:LANGUAGE_CHARACTERS_MAX] or "?"
     return f"{code} {base.join(href) or href[:ID_CHARACTERS_MAX]}" if code else ""
 
 

@@ -11,16 +11,13 @@ import msgspec
 
 from gossamer.model.errors import is_mistake
 from gossamer.model.links import ANNOUNCING, SEED
-from gossamer.model.modules import NAME, RESERVED, ModuleError, whole
+from gossamer.model.modules import NAME, RESERVED, ROWS_MAX, ModuleError, whole
 from gossamer.model.pages import Findings, Page, PageRow
 from gossamer.ports import ProcessingModule
-from gossamer.stages.process.announcements import Announcements
 from gossamer.stages.process.html import HtmlDocument, HtmlPage
 from gossamer.stages.process.options import ITEM_COLUMNS, ProcessOptions
 from gossamer.stages.process.own import Kinds
 
-ROWS_MAX = 10_000
-"""Rows that one page may add to one table."""
 NAMES_MAX = 256
 """Columns and tables that no module declared: their names may come from pages."""
 _TAKEN = frozenset(PageRow.__struct_fields__)
@@ -175,8 +172,8 @@ class Modules:
         self._watch = watch or Unwatched()
         self._chosen: dict[str, tuple[ProcessingModule, ...]] = {}
         self._named: dict[tuple[ProcessingModule, ...], tuple[str, ...]] = {}
-        every = chain(self._modules, *self._types.values())
-        self._announcing = tuple(one for one in every if one.name == Announcements.name)
+        every = chain(*self._types.values(), self._modules)
+        self._announcing = tuple(one for one in every if getattr(one, "reads_announced", False))
         self._fitting = fitting or Fitting({}, {})
 
     def wants(self, media_type: str) -> bool:

@@ -78,6 +78,10 @@ def _w3c(match: re.Match[str]) -> datetime:
 
 URLS_MAX = 50_000
 """The protocol's own bound, of pages in a sitemap and of sitemaps in an index."""
+VERSIONS_MAX = 100_000
+"""Addresses of versions in other languages kept of one sitemap, in all its sets."""
+LANGUAGE_CHARACTERS_MAX = 35
+"""Characters kept of the code of a language."""
 SITEMAP_ROOTS = {"urlset": "url", "sitemapindex": "sitemap"}
 """Outermost elements, and what their entries are called. Some sites write an index with the names of a sitemap."""
 _WANTED = frozenset(("loc", "lastmod", "changefreq", "priority"))
@@ -96,6 +100,8 @@ class SitemapHandler:
         self._entry = ""
         self._enter(SITEMAP_ROOTS[local])
         self._said: dict[str, str] = {}
+        self._versions: dict[str, None] = {}
+        self._versions_left = VERSIONS_MAX
         self._depth = 0
 
     def _enter(self, entry: str) -> None:
@@ -107,12 +113,13 @@ class SitemapHandler:
             self._enter(name[len(self._prefix) :])
         if name == self._entry:
             self._said.clear()
+            self._keep_versions()
             self._depth = depth + 1
         elif name.rpartition(":")[2] == "link" and "alternate" in attributes.get("rel", "").lower().split():
-            # Each version of a page has an entry that names all versions again, so only distinct addresses count.
             address = attributes.get("href", "").strip()
-            if address and len(self._announcement.alternates) < URLS_MAX:
-                self._announcement.alternates[address] = None
+            if address and len(self._versions) < self._versions_left:
+                code = "_".join(attributes.get("hreflang", "").split())[:LANGUAGE_CHARACTERS_MAX]
+                self._versions[f"{code} {address}"] = None
 
     def end(self, name: str, text: str, depth: int) -> None:
         if name == self._entry:
@@ -123,12 +130,23 @@ class SitemapHandler:
     def _take(self) -> None:
         said = self._said
         entries = self._announcement.entries
+        self._keep_versions(said.get("loc", ""))
         if not said.get("loc"):
             return
         if len(entries) >= URLS_MAX:
             raise StopParsing(f"more than {URLS_MAX:,} addresses; the rest is left")
         period_s = PERIODS_S.get(said.get("changefreq", "").lower(), 0.0)
         entries.append(Announced(said["loc"], instant(said.get("lastmod", "")), period_s, weight(said.get("priority"))))
+
+    def _keep_versions(self, address: str = "") -> None:
+        """Keep the versions of an entry. Each version has an entry that names all again, so sets are kept once."""
+        if not self._versions:
+            return
+        versions = tuple(self._versions)
+        self._versions.clear()
+        if versions not in self._announcement.versions:
+            self._versions_left -= len(versions)
+        self._announcement.versions.setdefault(versions, []).append(address)
 
 
 def weight(text: str | None) -> float:

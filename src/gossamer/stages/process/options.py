@@ -117,6 +117,8 @@ class TypedModule:
     """Base of processing modules for some media types."""
 
     media_types: ClassVar[Collection[str]] = ()
+    reads_announced: ClassVar[bool] = False
+    """Whether it also reads seeds, and what links announce as sitemaps and feeds, of any media type."""
 
     def __init__(self, options: ProcessOptions | None = None) -> None:
         self._options = options or ProcessOptions()
