@@ -35,6 +35,9 @@ RECIPES: Mapping[str, tuple[str, ...]] = {
         # Links to dead hosts are common, and each is a fault to report today.
         "robots.robots_wait_max_s=60.0",
         "frontier.unanswered_s_max=10.0",
+        # A page that never answers would hold up the check for five minutes.
+        "fetch.low_speed_s=20",
+        "frontier.attempts_max=2",
     ),
 }
 """Keys that each recipe sets; `--set` overrides them."""

@@ -35,6 +35,22 @@ def test_a_link_that_many_pages_share_is_of_their_template() -> None:
     assert said(*faults) == [f"2 links that many pages share, such as {ROOT}0"]
 
 
+def test_a_link_of_all_pages_comes_first_and_is_the_cause_of_no_single_page() -> None:
+    pages = [f"{ROOT}{number}" for number in range(10)]
+    own = [broken(f"{ROOT}{number}/old", f"{ROOT}{number}") for number in range(3)]
+    few = [SiteFault("missing_fragment", f"{ROOT}a#{number}", "", [f"{ROOT}a"]) for number in range(2)]
+    assert said(*own, *few, broken(f"{ROOT}about", *pages)) == [
+        f"{ROOT}about, on {ROOT}0 and 9 other pages",
+        f"2 links from {ROOT}a",
+        *(f"{ROOT}{number}/old, on {ROOT}{number}" for number in range(3)),
+    ]
+
+
+def test_where_the_start_was_not_checked_that_comes_first() -> None:
+    faults = [broken(f"{ROOT}{number}", ROOT) for number in range(3)]
+    assert said(*faults, SiteFault("seed_not_checked", ROOT)) == [ROOT, f"3 links from {ROOT}"]
+
+
 def test_a_folder_that_is_gone_is_a_cause() -> None:
     faults = [broken(f"{ROOT}old/{number}", f"{ROOT}{number}") for number in range(3)]
     assert said(*faults) == [f"3 links in {ROOT}old/"]

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from gossamer.model.words import counted
-from gossamer.results.export.faults import KINDS, SiteFault
+from gossamer.results.export.faults import KINDS, SEVERITIES, SiteFault
 from gossamer.url.name import host_of
 
 SHARING_MIN = 10
@@ -38,13 +38,21 @@ class Cause(msgspec.Struct, frozen=True):
     """The page that links, the host, the folder, or the URL itself."""
     faults: list[SiteFault]
 
+    @property
+    def pages(self) -> list[str]:
+        """The pages that have the first of its links."""
+        return self.faults[0].pages if self.kind in OF_LINKS else []
+
+    @property
+    def others(self) -> str:
+        """How many pages have it beside the first; empty if none."""
+        return f" and {counted(len(self.pages) - 1, 'other page')}" if len(self.pages) > 1 else ""
+
     def __str__(self) -> str:
         """Describe the cause, as `425 links from https://example.org/a`."""
         number = len(self.faults)
         if self.common == "one":
-            pages = self.faults[0].pages if self.kind in OF_LINKS else []
-            more = f" and {counted(len(pages) - 1, 'other page')}" if len(pages) > 1 else ""
-            return f"{self.place}, on {pages[0]}{more}" if pages else self.place
+            return f"{self.place}, on {self.pages[0]}{self.others}" if self.pages else self.place
         noun = "link" if self.kind in OF_LINKS else "page"
         origin = "from"
         if self.kind == "missing_alt":
@@ -55,19 +63,29 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 def causes_of(faults: Iterable[SiteFault]) -> list[Cause]:
-    """Return the causes of faults, by kind, then those of most faults first. The cost grows with the pages listed."""
+    """Return the causes of faults: by severity, then those of most links or pages first. The cost grows with the pages
+    listed.
+    """
     faults = list(faults)
     uses = Counter(mark for fault in faults for mark in _marks(fault))
     groups: dict[_CauseMark, list[SiteFault]] = {}
     for fault in faults:
         # Of marks with as many faults the first counts: where to mend says more than where it leads.
-        mark = max(_marks(fault), key=lambda one: (uses[one] > 1, one.common == "template", uses[one]))
-        if uses[mark] == 1:
-            mark = _CauseMark(fault.kind, "one", fault.url)
+        mark = max(_marks(fault), key=lambda one: (one.common == "template", uses[one]))
         groups.setdefault(mark, []).append(fault)
     order = {kind: number for number, kind in enumerate(KINDS)}
-    found = [Cause(*mark, members) for mark, members in groups.items()]
-    return sorted(found, key=lambda one: (order[one.kind], -len(one.faults), one.place))
+    found = [
+        Cause(*(mark if len(members) > 1 else _CauseMark(mark.kind, "one", members[0].url)), members)
+        for mark, members in groups.items()
+    ]
+    return sorted(found, key=lambda one: (*_rank(one), order[one.kind], one.place))
+
+
+def _rank(cause: Cause) -> tuple[bool, int, int]:
+    """Return the rank by which causes are sorted. Where the start was not checked, nothing says more."""
+    severity = KINDS[cause.kind].severity
+    links = sum(len(one.pages) if one.pages and one.kind in OF_LINKS else 1 for one in cause.faults)
+    return cause.kind != "seed_not_checked", [*SEVERITIES, ""].index(severity), -links
 
 
 def faults_by_page(faults: Iterable[SiteFault]) -> dict[str, list[SiteFault]]:
@@ -81,9 +99,9 @@ def faults_by_page(faults: Iterable[SiteFault]) -> dict[str, list[SiteFault]]:
 
 def _marks(fault: SiteFault) -> Iterator[_CauseMark]:
     kind = fault.kind
-    if kind in OF_LINKS:
-        if len(fault.pages) >= SHARING_MIN:
-            yield _CauseMark(kind, "template", fault.pages[0])
+    if kind in OF_LINKS and len(fault.pages) >= SHARING_MIN:
+        yield _CauseMark(kind, "template", fault.pages[0])
+    elif kind in OF_LINKS:
         yield from (_CauseMark(kind, "page", page) for page in fault.pages)
         host = host_of(fault.url)
         if host and all(host_of(page) != host for page in fault.pages[:1]):

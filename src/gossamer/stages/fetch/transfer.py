@@ -367,6 +367,11 @@ class Transfer:
         """Longest wait for the first byte, if the host is the only one of its crawl."""
         return self.request.first_byte_share * self._options.connect_s_max
 
+    @property
+    def idle_s_max(self) -> int:
+        """Longest wait for any content once the request is sent."""
+        return self._options.low_speed_s
+
     def _is_all_there(self) -> bool:
         """Return whether a body has reached its length although libcurl waits for the end of the connection: with
         `Transfer-Encoding: identity`, which HTTP/1.1 no longer has since RFC 7230, or a space before a colon.
