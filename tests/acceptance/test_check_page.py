@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -79,6 +81,23 @@ def test_tables_are_sorted_by_number_and_by_severity(browser: Browser, address: 
     page.locator("#causes th button", has_text="Severity").click()
     first = page.locator("#causes td:first-child").all_inner_texts()
     assert list(dict.fromkeys(first)) == ["error", "warning", "notice"]
+    assert complaints == []
+
+
+def test_a_table_is_saved_as_csv_in_the_order_shown(browser: Browser, tmp_path: Path) -> None:
+    faults = [SiteFault("broken_link", f"{ROOT}{number}", "=1+1", [f"{ROOT}a", f"{ROOT}b"]) for number in range(3)]
+    path = tmp_path / "faults.html"
+    path.write_text(as_html(SiteCheck(ROOT, faults)))
+    complaints: list[str] = []
+    page = opened(browser, path.as_uri(), complaints, accept_downloads=True)
+    page.locator("#broken_link th button", has_text="URL").dblclick()
+    with page.expect_download() as saved:
+        page.locator("#broken_link .save").press("Enter")
+    assert saved.value.suggested_filename == "broken_link.csv"
+    rows = list(csv.reader(Path(saved.value.path()).read_text("utf-8-sig").splitlines(keepends=True)))
+    assert rows == [["URL", "Detail", "Pages"]] + [
+        [f"{ROOT}{number}", "'=1+1", f"{ROOT}a\n{ROOT}b"] for number in (2, 1, 0)
+    ]
     assert complaints == []
 
 

@@ -99,7 +99,9 @@ class Comparing:
         from gossamer.api.reading import faults_of
         from gossamer.results.check.comparison import SiteCheck
 
-        return SiteCheck(site, faults_of(directory), self._earlier, self._accepted, WallClock().now())
+        written = (one.stat().st_mtime for one in directory.glob("epochs/*"))  # One that has ended may be listed later.
+        at = max(written, default=WallClock().now())
+        return SiteCheck(site, faults_of(directory), self._earlier, self._accepted, at)
 
 
 def lines_of(check: SiteCheck, records: Path, level: Level) -> list[str]:

@@ -1,6 +1,28 @@
 "use strict";
+// A cell that begins with one of these would be a formula of a spreadsheet.
+const plain = (text) => (/^[=+\-@\t\r]/.test(text) ? `'${text}` : text);
+const quoted = (text) => `"${plain(text.trim()).replaceAll('"', '""')}"`;
+const texts = (cell) => {
+  const items = [...cell.querySelectorAll("li")].map((item) => item.textContent);
+  return items.length ? items.join("\n") : cell.textContent;
+};
 for (const table of document.querySelectorAll("table[data-sort]")) {
   const heads = [...table.tHead.rows[0].cells];
+  const names = heads.map((head) => head.textContent);
+  const save = document.createElement("button");
+  save.type = "button";
+  save.className = "save";
+  save.textContent = "Save as CSV";
+  save.addEventListener("click", () => {
+    const rows = [...table.tBodies[0].rows].map((row) => [...row.cells].map(texts));
+    const lines = [names, ...rows].map((row) => row.map(quoted).join(","));
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([`\ufeff${lines.join("\r\n")}\r\n`], { type: "text/csv" }));
+    link.download = `${table.closest("section").id}.csv`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+  });
+  table.closest("section").querySelector("h2").after(save);
   heads.forEach((head, column) => {
     const button = document.createElement("button");
     button.type = "button";
