@@ -48,6 +48,7 @@ def export_of(
     dedupe: How = "",
     against: Sequence[str | Path] = (),
     chunk_tokens: int = TOKENS_MAX,
+    limit: int | None = None,
     memory_bytes_max: int = MEMORY_BYTES,
     share: Share | None = None,
     progress: Progress = no_progress,
@@ -59,7 +60,8 @@ def export_of(
 
     With `permitted`, a purpose such as `ai-train`, it holds only pages whose owners allow that use, and with `unknown`
     also those about which nothing is stated. With `dedupe`, `exact` or `near`, of texts that are equal or nearly so it
-    holds one, and none that a crawl or corpus export in `against` has. `chunk_tokens` bounds the chunks of `chunks`.
+    holds one, and none that a crawl or corpus export in `against` has. `chunk_tokens` bounds the chunks of `chunks`,
+    `limit` the rows of `jsonl` and `csv`. A target that ends in .gz or .zst is compressed so: of jsonl, csv and cdxj.
     With `share`, the export holds that part of the crawl. Raises ConfigError: there is no crawl, or an option is wrong;
     OSError: the disk is full; another call goes on.
     """
@@ -76,7 +78,7 @@ def export_of(
         require("tantivy", "search")
     if indexes and (where or permitted or table):
         raise ConfigError(f"--to {to}: the index has every page; leave search out, or the choice of rows")
-    base = ExportRequest(to, table, where, None, dedupe, earlier, chunk_tokens, memory_bytes_max, share)
+    base = ExportRequest(to, table, where, None, dedupe, earlier, chunk_tokens, memory_bytes_max, share, limit)
     permitting = {one: permission(permitted, unknown=unknown, to=one) for one in formats if one != "search"}
     requests = {one: replace(base, to=one, permitted=of_it) for one, of_it in permitting.items()}
     orders = [order_of(crawl, request, target) for request in requests.values()]
@@ -132,9 +134,9 @@ def write_unfinished(directory: Path, folder: Path, tables: Sequence[str] = ("pa
 
 
 def stream_of(
-    directory: Path, to: str, out: BinaryIO, *, table: str, where: str, permitted: str, unknown: bool
+    directory: Path, to: str, out: BinaryIO, *, table: str, where: str, permitted: str, unknown: bool, limit: int | None
 ) -> Exported:
     """Write a table of a crawl as JSON lines or CSV to an open stream. Raises ConfigError as `export_of`."""
     with tempfile.TemporaryDirectory(prefix="gossamer-export-") as folder:
         wanted = permission(permitted, unknown=unknown, to=to)
-        return stream(crawl_in(directory), ExportRequest(to, table, where, wanted), out, Path(folder))
+        return stream(crawl_in(directory), ExportRequest(to, table, where, wanted, limit=limit), out, Path(folder))

@@ -25,9 +25,11 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.words import count, counted, shell_word, size
 from gossamer.results.export.chunks import TOKENS_MAX
 from gossamer.results.export.export import FORMATS
+from gossamer.results.export.several import FILES
 
 commands = Typer()
 WIDTH = len("appeared")
+_STDOUT = ("-", "/dev/stdout")
 Dedupe = Annotated[
     str,
     Option(
@@ -127,6 +129,9 @@ def export(
     where: Annotated[
         str, Option("--where", metavar="SQL", help="Export only rows that match this SQL condition.")
     ] = "",
+    limit: Annotated[
+        int | None, Option("--limit", metavar="N", help="Export at most N rows, of jsonl and csv.")
+    ] = None,
     permitted: Permitted = "",
     unknown: Annotated[
         bool, Option("--unknown", help="With --permitted: also pages about which nothing is stated.")
@@ -149,8 +154,11 @@ def export(
     search among them, the index of the crawl is built too. Repeat the command to finish an export that was interrupted.
     With --cluster, PATH is a folder that all machines see or the URI of an object store, for which --set gives options.
     """
+    if output.endswith("/") and to in FILES:
+        raise ConfigError(f"-o {output}: {to} makes one file; name it, such as -o {output}{table or 'pages'}.{to}")
     shown = Shown(sys.stderr, quiet=quiet)
     chosen: dict[str, Any] = {"table": table, "where": where, "permitted": permitted, "unknown": unknown}
+    chosen["limit"] = limit
     bytes_max = bytes_of(f"{memory}MB" if memory.isdigit() else memory)
     limits: dict[str, Any] = {"chunk_tokens": chunk_tokens, "memory_bytes_max": bytes_max}
     started = time.monotonic()
@@ -164,11 +172,12 @@ def export(
         done = export_on_cluster(order, cluster, shown.advance)
     elif sets:
         raise ConfigError("--set: it gives options of object stores, for --cluster or a crawl in a store")
-    elif output == "-":
+    elif _is_stream(output):
         if dedupe or against:
-            raise ConfigError("-o -: an export without copies needs a directory; name one with -o DIR")
+            raise ConfigError(f"-o {output}: an export without copies needs a directory; name one with -o DIR")
         require_crawl(directory)
-        done = views.stream_of(directory, to, sys.stdout.buffer, **chosen)
+        with sys.stdout.buffer if output in _STDOUT else Path(output).open("wb") as out:
+            done = views.stream_of(directory, to, out, **chosen)
         if done.running:
             shown.line(_of_running(directory, done.unread))
         return 0
@@ -181,6 +190,12 @@ def export(
         shown.line(line)
     shown.line(f"{_summary(output, done)}{time.monotonic() - started:.1f} s")
     return 0
+
+
+def _is_stream(output: str) -> bool:
+    """Return whether an output is read while it is written, as a pipe is, such as /dev/fd/63 of `>(gzip)`."""
+    path = Path(output)
+    return output in _STDOUT or path.is_fifo() or path.is_char_device()
 
 
 def _summary(output: str, done: Exported) -> str:

@@ -124,6 +124,56 @@ def test_csv_is_read_back_whole(crawled: Path, exporting: Exporting, tmp_path: P
     assert data.startswith(b"url,key,host" if table == "pages" else b"from_url,")
 
 
+def unpacked(path: Path) -> bytes:
+    """The text of a file as Python's own readers find it, which read one frame of zstd."""
+    with gzip.open(path) if path.suffix == ".gz" else zstandard.open(path, "rb") as file:
+        return bytes(file.read())
+
+
+@pytest.mark.parametrize("to", ["jsonl", "csv", "cdxj"])
+def test_a_text_is_compressed_as_its_name_says(exporting: Exporting, tmp_path: Path, to: str) -> None:
+    exporting(to, tmp_path / "plain")
+    for ending in (".gz", ".zst"):
+        target = tmp_path / f"pages.{to}{ending}"
+        exporting(to, target)
+        assert unpacked(target) == (tmp_path / "plain").read_bytes()
+        assert target.stat().st_size < (tmp_path / "plain").stat().st_size / 2
+        assert not target.with_name(target.name + ".part").exists()
+
+
+def test_an_export_that_was_killed_is_compressed_whole(exporting: Exporting, tmp_path: Path) -> None:
+    target = tmp_path / "pages.jsonl.gz"
+    exporting("jsonl", tmp_path / "plain")
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        exporting("jsonl", target, progress=die)
+    assert not target.exists()
+    assert exporting("jsonl", target).resumed
+    assert unpacked(target) == (tmp_path / "plain").read_bytes()
+
+
+@pytest.mark.parametrize("to", ["jsonl", "csv"])
+def test_rows_can_be_limited(exporting: Exporting, crawled: Path, tmp_path: Path, to: str) -> None:
+    def read(name: str) -> list[object]:
+        data = (tmp_path / name).read_bytes().decode()
+        return (
+            list(csv.reader(io.StringIO(data, newline=""), strict=True))[1:] if to == "csv" else data.split("\n")[:-1]
+        )
+
+    exporting(to, tmp_path / "all", where="status = 200")
+    for limit in (1, 3, 1_000_000):
+        done = exporting(to, tmp_path / str(limit), limit=limit, where="status = 200")
+        assert read(str(limit)) == read("all")[:limit]
+        assert done.rows == {"pages": min(limit, len(read("all")))}
+    out = io.BytesIO()
+    request = ExportRequest(to, where="status = 200", limit=3)
+    stream(ExportedCrawl(crawled, running=False), request, out, tmp_path)
+    assert out.getvalue() == (tmp_path / "3").read_bytes()
+
+
 @pytest.mark.parametrize("where", ["", "status = 200"])
 def test_a_crawl_without_rows_has_their_columns(exporting: Exporting, tmp_path: Path, where: str) -> None:
     (tmp_path / "empty").mkdir()
@@ -364,7 +414,7 @@ def test_an_unfinished_export_goes_on_only_as_it_was_asked_for(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("gossamer.results.export.tables._append", full)
+        patch.setattr("gossamer.results.export.tables.AppendFile.write", full)
         with pytest.raises(OSError, match="No space"):
             exporting("csv", tmp_path / "out")
     with pytest.raises(ConfigError, match="table '', not 'links'"):

@@ -27,6 +27,8 @@ from gossamer.results.export.source import RowSource, pieces_of
 from gossamer.results.export.tables import FORMS, export_parquet, export_rows, stream_rows
 from gossamer.results.export.wacz import export_wacz
 from gossamer.results.export.work import (
+    PACKED,
+    TEXT,
     ExportFolder,
     ExportInputs,
     ExportOrder,
@@ -51,15 +53,20 @@ _OF_ALL_TABLES = ("parquet", *database.FORMATS)
 """Formats that hold all tables, unless one is named."""
 _KEPT = (
     "runs-pages", "runs-links", "lines", "logs", "plan.parquet", "index.cdx.gz", "index.idx", "pages.jsonl", FOLDER,
-    NAMES, *corpus.KEPT, *database.KEPT,
+    NAMES, TEXT, *corpus.KEPT, *database.KEPT,
 )  # fmt: skip
 NEED_WARCS = frozenset(("markdown", "wacz", "pagefiles", "mirror", *corpus.FORMATS))
 _TABLES_OF = {"pagefiles": ["pages", "links"]} | {
     to: ["pages"] for to in ("markdown", "cdxj", "wacz", "mirror", *corpus.FORMATS)
 }
 
-_FOLDERS = frozenset(("markdown", "pagefiles", "mirror", "datasets", "chunks", "bulk"))
-"""Formats of many files for any table."""
+_TEXTS = (*FORMS, "cdxj")
+"""Formats that are one file of text."""
+_FILES = (*_TEXTS, "wacz", *database.FORMATS)
+_ENDINGS = {
+    ".json": "jsonl", ".ndjson": "jsonl", ".zip": "wacz", ".parquet": "parquet", ".md": "", ".html": "",
+} | {f".{to}": to for to in _FILES}  # fmt: skip
+"""Formats by the endings that say them; an empty text where none does that."""
 
 
 def no_progress(_table: str, _done: int, _rows: int) -> None:
@@ -150,6 +157,8 @@ class ExportRequest:
     """Of what it holds beside the program, and again at most that for the processes that find texts."""
     share: Share | None = None
     """Part of the crawl; None: all of it."""
+    limit: int | None = None
+    """Rows at most; None: all."""
 
     @property
     def copies(self) -> Copies:
@@ -205,6 +214,8 @@ def export(
             rows = {name: removed.pop(name) for name in [*removed] if name in ("texts", "chunks")}
         else:
             rows = _make(work, crawl, request, means, progress)
+        if to in _TEXTS:
+            work.pack()
         if permitted is not None and to in BODIES_ONLY:
             shutil.copyfile(work.folder / FOLDER / LIST, work.out / LIST)
         work.finish()
@@ -220,8 +231,8 @@ def order_of(crawl: ExportedCrawl, request: ExportRequest, target: Path) -> Expo
     to = request.to
     tokens = request.chunk_tokens
     check(to, request.table, request.where, request.memory_bytes_max)
-    if to in _FOLDERS and target.suffix in (".json", ".jsonl", ".ndjson", ".md", ".csv", ".parquet", ".html", ".zip"):
-        raise ConfigError(f"-o {target}: {to} makes a folder of files; name one, such as -o {target.with_suffix('')}")
+    _check_name(to, target)
+    _check_limit(request)
     if tokens != TOKENS_MAX and to != "chunks":
         raise ConfigError(f"--chunk-tokens: {to} has no chunks; leave it out, or export --to chunks")
     if tokens < TOKENS_MAX_LEAST:
@@ -230,7 +241,36 @@ def order_of(crawl: ExportedCrawl, request: ExportRequest, target: Path) -> Expo
     tables_of(crawl, to, request.table)
     permission = str(request.permitted or "")
     directory = str(crawl.directory.resolve())
-    return ExportOrder(directory, to, request.table, request.where, permission, copies, tokens, request.share)
+    limit = request.limit or 0
+    return ExportOrder(directory, to, request.table, request.where, permission, copies, tokens, request.share, limit)
+
+
+def _check_name(to: str, target: Path) -> None:
+    """Raise ConfigError if the name of a target says another format, or a compression that this one does not have."""
+    bare = target.with_suffix("") if target.suffix in PACKED else target
+    if bare is not target and to not in _TEXTS:
+        raise ConfigError(
+            f"-o {target}: {to} is not compressed by its name, as jsonl, csv and cdxj are; name it {bare}"
+        )
+    if (says := _ENDINGS.get(bare.suffix.lower(), to)) == to:
+        return
+    if to in _FILES:
+        other = f"write --to {says}, or " if says else ""
+        raise ConfigError(
+            f"-o {target}: --to {to} makes another kind of file; {other}name it {bare.with_suffix('')}.{to}"
+        )
+    raise ConfigError(f"-o {target}: {to} makes a folder of files; name one, such as -o {bare.with_suffix('')}")
+
+
+def _check_limit(request: ExportRequest) -> None:
+    if request.limit is None:
+        return
+    if request.to not in FORMS:
+        raise ConfigError(f"--limit: {' and '.join(FORMS)} can be cut short, {request.to} has every row; leave it out")
+    if request.limit < 1:
+        raise ConfigError(f"--limit {request.limit}: expected 1 or more")
+    if request.share is not None:
+        raise ConfigError("--limit: not with --cluster, where each shard writes its rows")
 
 
 def earlier_of(one: ExportedCrawl | Path, logs: Path) -> KnownTexts:
@@ -272,10 +312,11 @@ def stream(crawl: ExportedCrawl, request: ExportRequest, out: BinaryIO, folder: 
     if to not in FORMS:
         raise ConfigError(f"-o -: {to} cannot be written to standard output; jsonl and csv can")
     check(to, request.table, request.where, request.memory_bytes_max)
+    _check_limit(request)
     tables = tables_of(crawl, to, request.table)
     inputs = _inputs_of(crawl, tables, request, folder)
     source = RowSource(inputs.tables[tables[0]], request.where, tables[0])
-    rows = {tables[0]: stream_rows(out, FORMS[to](), source, lambda _: None)}
+    rows = {tables[0]: stream_rows(out, FORMS[to](), source, request.limit or 0)}
     return Exported(rows, False, inputs.running, 0, inputs.unread, inputs.answers)
 
 

@@ -50,7 +50,7 @@ def export_index(work: ExportFolder, source: RowSource, memory_bytes_max: int, a
     """
     step = work.step(IndexProgress)
     sorter = sort_lines(work, step, work.save, source, memory_bytes_max, advance)
-    with closing(AppendFile(work.out, step.length)) as file:
+    with closing(AppendFile(work.text, step.length)) as file:
         standing = cdxj.StandingRecords(step.stood)
         used = standing if work.share is None else None
         for lines, last, consumed in unique_lines(sorter, step.consumed, step.last, used):

@@ -217,39 +217,42 @@ class Csv:
 
 
 def export_rows(work: ExportFolder, form: Format, source: RowSource, advance: Advance) -> int:
-    """Write the table; return its rows. In memory: one batch. Raises OSError: the disk is full."""
+    """Write the table, at most as many rows as the order says; return its rows. In memory: one batch. Raises OSError:
+    the disk is full.
+    """
     step = work.step(LinesProgress)
-    with closing(AppendFile(work.out, step.length)) as file:
-        if not step.position:
-            step.length = _append(file, form.head(source.schema.names), 0)
-        for position, batch in source.batches(step.position):
-            step.length = _append(file, form.lines(batch), step.length)
-            step.position = position
-            step.rows += batch.num_rows
+    with closing(AppendFile(work.text, step.length)) as file:
+        for data in _pieces(form, source, step, work.limit):
+            file.write(data)
+            step.length += len(data)
             if file.unsynced_bytes >= CHECKPOINT_BYTES:
                 file.sync()
                 work.save(step)
-            advance(position)
+            advance(step.position)
         file.sync()
         work.save(step)
     return step.rows
 
 
-def stream_rows(out: BinaryIO, form: Format, source: RowSource, advance: Advance) -> int:
-    """Write the table to a stream; return its rows."""
-    rows = 0
-    out.write(form.head(source.schema.names))
-    for position, batch in source.batches():
-        out.write(form.lines(batch))
-        rows += batch.num_rows
-        advance(position)
+def stream_rows(out: BinaryIO, form: Format, source: RowSource, limit: int) -> int:
+    """Write the table to a stream, at most `limit` rows (0: all); return its rows."""
+    step = LinesProgress()
+    out.writelines(_pieces(form, source, step, limit))
     out.flush()
-    return rows
+    return step.rows
 
 
-def _append(file: AppendFile, data: bytes, length: int) -> int:
-    file.write(data)
-    return length + len(data)
+def _pieces(form: Format, source: RowSource, step: LinesProgress, limit: int) -> Iterator[bytes]:
+    """Yield the file from where `step` says, which goes on with it."""
+    if not step.position:
+        yield form.head(source.schema.names)
+    for position, found in source.batches(step.position):
+        batch = found.slice(0, limit - step.rows) if limit else found
+        step.position = position
+        step.rows += batch.num_rows
+        yield form.lines(batch)
+        if 0 < limit <= step.rows:
+            return
 
 
 def _values(column: pa.Array) -> list[Any]:
