@@ -57,7 +57,7 @@ def test_a_quantity_is_read_as_other_programs_read_it(text: str, unit: str, numb
             for text in ("", "h", "5MB", "1M", "P1M", "P", "1h x", "1h30", "1,5h", "1::2", "-1h", "1h" * 40)
         ),
         *((text, "bytes") for text in ("", "MB", "1h", "5 apples", "5 MB 3 kB", "1,5MB", "-5MB", "0x10", "1" * 70)),
-        *((text, "") for text in ("", "k", "5MB", "1h", "1,000", "ten")),
+        *((text, "") for text in ("", "k", "5MB", "1h", "1,000", "ten", "\u0663", "\uff13")),
     ],
 )
 def test_what_is_no_quantity_is_none(text: str, unit: str) -> None:

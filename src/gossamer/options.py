@@ -17,7 +17,7 @@ import msgspec
 from msgspec import NODEFAULT
 from msgspec.structs import fields, replace
 
-from gossamer.quantities import WORDS, read_quantity
+from gossamer.quantities import WORDS, read_quantity, whole_number
 
 
 class Key(msgspec.Struct, frozen=True, eq=False):
@@ -303,10 +303,10 @@ class _Conversion:
     def _read(self, given: object, hint: Any, key: Key) -> object:
         """Return the number or truth that a text names, where one is expected; anything else as it is."""
         if self._with_units and hint in (int, float):
-            number = read_quantity(given, key.unit) if isinstance(given, str) else given
-            if hint is int and isinstance(number, float):  # 1.000 is a thousand in half of the world.
-                return int(number) if number.is_integer() and not str(given).endswith(".000") else given
-            return given if number is None else number
+            if isinstance(given, str):
+                number = (whole_number if hint is int else read_quantity)(given, key.unit)
+                return given if number is None else number
+            return int(given) if hint is int and isinstance(given, float) and given.is_integer() else given
         if self._from_texts and hint in (bool, int, float) and isinstance(given, str):
             with suppress(msgspec.ValidationError):
                 return msgspec.convert(given, hint, strict=False)

@@ -6,6 +6,7 @@ from itertools import product
 
 _TERM = re.compile(r"([0-9][0-9_]*(?:\.[0-9]+)?|\.[0-9]+)\s*([a-zµμ]+)\s*", re.IGNORECASE | re.ASCII)
 _CLOCK = re.compile(r"(?:([0-9]+):)?([0-9]+):([0-5]?[0-9](?:\.[0-9]+)?)", re.ASCII)
+_WHOLE = re.compile(r"\d+|\d{1,3}([.,'\u2019\s])\d{3}(?:\1\d{3})*").fullmatch
 _POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
 _TIMES = {
     1e-6: "us µs μs usec microsecond microseconds", 1e-3: "ms msec millis millisecond milliseconds",
@@ -29,14 +30,36 @@ WORDS: Mapping[str, str] = {
 
 
 def read_quantity(text: str, unit: str) -> float | None:
-    """Return the seconds, bytes, or (with another `unit`) the number that a text names; None if it names none."""
+    """Return the seconds, bytes, or (with another `unit`) the number that a text names; None if it names none. Digits
+    are those of ASCII, as in TOML.
+    """
     text = text.strip()
     if len(text) > 64:
         return None
     try:
-        return int(text) if unit != "seconds" and text.lstrip("+-").isdigit() else float(text)
+        digits = text.encode("ascii")
+        return int(digits) if unit != "seconds" and digits.lstrip(b"+-").isdigit() else float(digits)
     except ValueError:
         return _read_time(text) if unit == "seconds" else _read_size(text, BYTES if unit == "bytes" else COUNTS)
+
+
+def whole_number(text: str, unit: str) -> int | None:
+    """Return the whole number that a text names; None if it names none. 1.000 is a thousand in half of the world."""
+    number = read_quantity(text, unit)
+    is_whole = number is not None and float(number).is_integer() and not text.endswith(".000")
+    return int(number) if is_whole and number is not None else None
+
+
+def plain_digits(text: str) -> str:
+    """Return the digits, as TOML has them, of a whole number with digits of any script, perhaps with its thousands
+    apart; empty if the text is none.
+    """
+    return "".join(str(int(one)) for one in text if one.isdecimal()) if _WHOLE(text) else ""
+
+
+def read_float(text: str) -> float | str:
+    """Return a number of TOML with a point, for its parser; one that may mean thousands as the text that it is."""
+    return text if text.endswith(".000") else float(text)
 
 
 def _read_time(text: str) -> float | None:

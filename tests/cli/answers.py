@@ -24,6 +24,9 @@ MORE = {
     "twice.toml": b"[limits]\nmax_pages = 3\nmax_pages = 4\n",
     "headings.toml": b"[limits]\nmax_pages = 3\n[scope]\n[limits]\nmax_bytes = 4\n",
     "null.toml": b"[limits]\nmax_pages = null\n",
+    "apart.toml": b"[limits]\nmax_pages = 1'000\n",
+    "arabic.toml": "[limits]\nmax_pages = \u0663\n".encode(),
+    "point.toml": b"[limits]\nmax_pages = 1.000\n",
     "colon.toml": b"[limits]\nmax_pages: 3\n",
     "quote.toml": b'[seeds]\nurls = ["http://127.0.0.1/", "http://127.0.0.1/b]\n',
     "scrapy.cfg": b"[settings]\ndefault = project.settings\n",
@@ -87,6 +90,28 @@ ANSWERS = [
     ),
     (["export", "crawled", "--to", "csv", "-o", "x.csv", "--memory", "1"], "--memory: at least 64 MB are needed"),
     (["export", "crawled", "--to"], "option '--to' requires an argument; gossamer export --help says more"),
+    (
+        ["export", "crawled", "--to", "jsonl", "-o", "x.csv"],
+        "-o x.csv: --to jsonl makes another kind of file; write --to csv, or name it x.jsonl",
+    ),
+    (
+        ["export", "crawled", "--to", "sqlite", "-o", "x.sqlite.gz"],
+        "-o x.sqlite.gz: sqlite is not compressed by its name, as jsonl, csv and cdxj are; name it x.sqlite",
+    ),
+    (
+        ["export", "crawled", "--to", "parquet", "-o", "x.csv"],
+        "-o x.csv: parquet makes a folder of files; name one, such as -o x",
+    ),
+    (
+        ["export", "crawled", "--to", "csv", "-o", "folder/"],
+        "-o folder/: csv makes one file; name it, such as -o folder/pages.csv",
+    ),
+    (["export", "crawled", "--to", "csv", "-o", "x.csv", "--limit", "0"], "--limit 0: expected 1 or more"),
+    (["export", "crawled", "--to", "csv", "-o", "-", "--limit", "-3"], "--limit -3: expected 1 or more"),
+    (
+        ["export", "crawled", "--to", "wacz", "-o", "x", "--limit", "3"],
+        "--limit: jsonl and csv can be cut short, wacz has every row; leave it out",
+    ),
     (["verify", "site.wacz"], "site.wacz is an archive: gossamer import site.wacz -o DIR makes a crawl of it"),
     (["report", "site.warc.gz"], "site.warc.gz is an archive: gossamer import site.warc.gz -o DIR makes a crawl of it"),
     (
@@ -140,7 +165,13 @@ ANSWERS = [
         ["check", SEED, "--fail-on", "Warning"],
         "--fail-on Warning: expected error, warning, notice; did you mean warning?",
     ),
-    (["check", SEED, "--since", "missing"], "no directory missing"),
+    *(
+        (
+            ["check", SEED, "--since", since],
+            f"--since {since}: expected the directory of a check; --baseline takes a CSV file",
+        )
+        for since in ("missing", "yesterday", "2026-01-31")
+    ),
     (
         ["check", SEED, "--csv", "missing/f.csv"],
         "there is no directory missing; make it, or name another file than missing/f.csv",
@@ -233,7 +264,40 @@ ANSWERS = [
         [*LOCAL, "--scope", "Host"],
         "--scope \"Host\": expected 'prefix', 'host', 'domain' or 'any'; did you mean 'host'?",
     ),
-    ([*LOCAL, "--max-pages", "1,000"], '--max-pages "1,000": expected a whole number'),
+    ([*LOCAL, "--max-pages", "1,000"], '--max-pages "1,000": expected a whole number; write 1000'),
+    *(
+        (
+            [*LOCAL, "--set", f"limits.max_pages={typed}"],
+            f"--set: limits.max_pages is {shown}, expected a whole number{says}",
+        )
+        for typed, shown, says in (
+            ("1.000", '"1.000"', "; write 1000"),
+            ("1 000", '"1 000"', "; write 1000"),
+            ("1'000", '"1\'000"', "; write 1000"),
+            ("\uff13", '"\\uff13"', "; write 3"),
+            ("NaN", '"NaN"', ""),
+            ("1e400", "Infinity", "; write none for no limit"),
+        )
+    ),
+    (
+        ["config", "check", "point.toml"],
+        'point.toml line 2: limits.max_pages is "1.000", expected a whole number; write 1000',
+    ),
+    (
+        ["config", "check", "apart.toml"],
+        (
+            "apart.toml is not TOML: expected newline or end of document after a statement (at line 2, column 14); "
+            "write max_pages = 1000"
+        ),
+    ),
+    (
+        ["config", "check", "arabic.toml"],
+        "arabic.toml is not TOML: invalid value (at line 2, column 13); write max_pages = 3",
+    ),
+    *(
+        (["search", "crawled", "word", "--limit", typed], "--limit: expected a whole number")
+        for typed in ("1.000", "\u0663")
+    ),
     (
         [*LOCAL, "--max_pages", "3"],
         "no option --max_pages for gossamer crawl; did you mean --max-pages? gossamer crawl --help lists them",
@@ -733,8 +797,17 @@ ANSWERS = [
             "prints the figures; gossamer report --help lists them"
         ),
     ),
-    (["status", "crawled", "-q"], "no option -q for gossamer status; gossamer status --help lists them"),
-    (["serve", "crawled", "-q"], "no option -q for gossamer serve; gossamer serve --help lists them"),
+    (
+        ["status", "crawled", "-q"],
+        (
+            "no option -q for gossamer status; exit status 0 says that it could be read; --json has the state; "
+            "gossamer status --help lists them"
+        ),
+    ),
+    (
+        ["serve", "crawled", "-q"],
+        "no option -q for gossamer serve; requests are not logged; a proxy does that; gossamer serve --help lists them",
+    ),
     (
         ["crawl", "-A", "pdf", SEED],
         (
@@ -1106,7 +1179,7 @@ ANSWERS = [
         [*LOCAL, "--max-pages\xa03"],
         "'--max-pages\\xa03' has a no-break space, as texts of the web do; type a space in its place",
     ),
-    ([*LOCAL, "--max-pages", "1.000"], '--max-pages "1.000": expected a whole number'),
+    ([*LOCAL, "--max-pages", "1.000"], '--max-pages "1.000": expected a whole number; write 1000'),
     (
         [*LOCAL, "-o", "-"],
         "-o -: a crawl is more than one file; name a directory of this system with -o DIR, as in -o crawl",
@@ -1386,3 +1459,66 @@ ANSWERS = [
         ),
     ),
 ]
+
+HABITS: dict[tuple[str, ...], dict[str, str]] = {
+    ("export", "crawled", "--to", "csv", "-o", "x"): {
+        "--chunk-overlap": "chunks follow headings and paragraphs, and do not overlap",
+        "--columns": "the format duckdb takes any SQL",
+        "--delimiter": "csv is as in RFC 4180",
+        "--since": "use --where with a condition",
+        "--gzip": "a name that ends in .gz or .zst is compressed so",
+        "--head": "use --limit N",
+    },
+    ("search", "crawled", "word"): {
+        "--sort": "the best results come first",
+        "--offset": "--limit N prints more results",
+        "--index": "--build makes the index",
+        "--fuzzy": "words are joined by and",
+        "--quietly": "gossamer search --help lists them",
+    },
+    ("changes", "crawled"): {
+        "--until": "select(.at <",
+        "--limit": "select(.at <",
+        "--host": "| grep HOST keeps those of a host",
+        "--rss": "gossamer watch URL reports changes",
+    },
+    ("status", "crawled"): {
+        "--shard": "--json has each shard under shards",
+        "--host": "gossamer report DIR has figures by host",
+        "--tail": "gossamer serve DIR shows rates over time",
+        "-o": "> FILE keeps it",
+        "--no-color": "output has colors nowhere",
+    },
+    ("check", SEED, "--allow-private"): {
+        "--diff": "--since DIR names the directory of an earlier check",
+        "--rules": "all kinds of faults are looked for",
+        "--min-severity": "--fail-on SEVERITY is error, warning or notice",
+        "--stdin": "use --seeds FILE, or - for standard input",
+    },
+    ("serve", "crawled"): {
+        "--open": "it prints the address with the token",
+        "--ssl-keyfile": "console.public_url names the address of your proxy",
+        "--daemon": "nohup or a service manager",
+        "--workers": "one process serves",
+    },
+    ("scale", "crawled", "--workers", "2"): {"--replicas": "use --workers N", "--auto": "--workers auto takes one"},
+    ("config", "check", "seeds.txt"): {"--strict": "each mistake is a line, with status 2"},
+    ("config", "show", "crawled"): {"--section": "| grep ^limits"},
+    ("segment", "build", "crawled", "-o", "x"): {"--topN": "use --per-host N", "--parts": "use --split N"},
+    ("fetch", SEED): {"--silent": "it prints the page alone", "--data-raw": "seeds.requests_file of a crawl"},
+    ("corpus", SEED): {"--chunk-size": "--to chunks -o PATH --chunk-tokens N", "--license": "--permitted ai-train"},
+    ("watch", SEED): {"--slack": "use --command CMD", "--price": "[extract.NAME] names what is watched"},
+    ("forget", "crawled", "a.test"): {
+        "--older-than": "pages are chosen by address alone",
+        "--preview": "use --dry-run",
+    },
+    ("crawl", SEED): {
+        "--max-pages-per-host": "budget.host_pages divides it",
+        "--proxy-user": "--set fetch.proxy=env:NAME",
+        "--https-only": "visits this scheme alone",
+        "--webhook": "gossamer watch URL reports changes",
+        "--statsFilename": "logs are in DIR/logs",
+        "--s3": "--set archive.store=s3://BUCKET/PREFIX",
+    },
+}
+"""Options of other programs at our commands, and what is in their answers."""

@@ -14,7 +14,7 @@ from gossamer.cli.job import CrawlRequest
 from gossamer.cli.main import status_of_command
 from gossamer.cli.output import Exit
 from gossamer.config import Config, effective_toml
-from tests.cli.answers import ANSWERS, MORE
+from tests.cli.answers import ANSWERS, HABITS, MORE
 from tests.cli.conftest import Gossamer
 
 Mistake = Callable[[list[str]], str]
@@ -300,6 +300,14 @@ def test_the_whole_answer_to_a_wrong_word(mistake: Mistake, tmp_path: Path, argu
     assert mistake(arguments) == f"gossamer: {answer.replace('HERE', str(tmp_path))}\n"
     after = {name: data for name, data in there(tmp_path).items() if not name.startswith("crawled/state")}
     assert after == before, "what opens a crawl locks it there, and leaves nothing else"
+
+
+@pytest.mark.parametrize("command", HABITS, ids="-".join)
+def test_an_option_of_another_program_is_answered_with_what_to_type(mistake: Mistake, command: tuple[str, ...]) -> None:
+    for option, answer in HABITS[command].items():
+        said = mistake([*command, option])
+        assert said.startswith(f"gossamer: no option {option} for gossamer {command[0]}")
+        assert answer in said, option
 
 
 def test_variables_of_the_environment_that_set_nothing_are_named_with_their_options(

@@ -327,7 +327,12 @@ def test_names_lead_nowhere_else(folder: Caller, web: str, name: str) -> None:
         ({"seeds": {"file": "-"}}, "no standard input"),
         ({"seeds": {"file": "/nonexistent"}}, "/nonexistent"),
         ({"seeds": {"urls": ["http://a.example/"]}}, "add operator.contact"),
-        ({'x"]\n[seeds': {}}, "config"),
+        ({'x"]\n[seeds': {}}, "no section ["),
+        ({"seeds": {"urls": ["http://127.0.0.1/"]}, "limits": {"max_pages": "1.000"}}, "; write 1000"),
+        (
+            {"seeds": {"urls": ["http://127.0.0.1/"]}, "limits": {"max_pages": 0, "max_bytes": "x"}},
+            'leave it out for no limit; limits.max_bytes is "x"',
+        ),
     ],
 )
 def test_a_configuration_that_is_none_makes_no_crawl(folder: Caller, config: dict[str, Any], says: str) -> None:
@@ -335,6 +340,7 @@ def test_a_configuration_that_is_none_makes_no_crawl(folder: Caller, config: dic
     assert answer.status == 422
     assert says in answer.error
     assert "draft" not in answer.error
+    assert " line " not in answer.error, "the file that is checked is not what was sent"
     assert folder.get("/api/crawls").json["crawls"] == []
 
 

@@ -56,7 +56,20 @@ def _cast_value(param: Any, ctx: Any, value: Any) -> Any:
             names = [one.metavar for one in ctx.command.params if one.param_type_name == "argument"]
             order = f"; write {ctx.command_path} {' '.join(names)}" if len(names) > 1 else ""
             raise ConfigError(f"{word} is an address, and a path of this machine is expected{order}")
+    if param.type.name in ("int", "float") and words:
+        numbers = [_number(param, one) for one in words]
+        value = numbers if several else numbers[0]
     return type(param).type_cast_value(param, ctx, value)
+
+
+def _number(param: Any, word: str) -> float:
+    from gossamer.quantities import read_quantity, whole_number
+
+    is_whole = param.type.name == "int"
+    found = (whole_number if is_whole else read_quantity)(word, "")
+    if found is None:
+        raise ConfigError(f"{param.opts[0]}: expected {'a whole number' if is_whole else 'a number'}")
+    return found
 
 
 def _require_values(param: Any, values: Iterable[str], command: Any) -> None:
@@ -184,8 +197,6 @@ def bytes_of(memory: str) -> int:
 
 ADDRESS = re.compile(r"https?://|www\.|[^/\s]+\.(?:[a-z]{2,}[:/]|(?:com|net|org)\Z)", re.IGNORECASE)
 """Beginning of an address that was typed in place of a command. `crawl.toml` does not match."""
-NUMBER = re.compile(r"Invalid value for '(.+)': .* is not a valid (int|float)")
-"""The parser's message about a text in place of a number."""
 _EXTRA_NUMBER = re.compile(r"Got unexpected extra argument(?:\(s\))? \((\d+)\)").match
 CHOICE = re.compile(r"Invalid value for '([^']+)': .*?'([^']*)' is not one of (.+)")
 """The parser's message about a word that is not among a parameter's choices."""
@@ -205,8 +216,6 @@ def one_line(error: TyperException, command: str = "gossamer", typed: Sequence[s
     if message.startswith("No such command"):
         known = list(getattr(getattr(context, "command", None), "commands", {}))
         return _no_command(message.split("'")[1], command, known)
-    if mistyped := NUMBER.match(message):
-        return f"{mistyped[1]}: expected {'a whole number' if mistyped[2] == 'int' else 'a number'}"
     if chosen := CHOICE.match(message):
         name, word, words = chosen.groups()
         known = words.rstrip(".").replace("'", "").split(", ")
@@ -264,7 +273,7 @@ def _command_for(name: str, known: Collection[str], command: str) -> str:
     """Return what to type instead of a command of another program, or nothing."""
     from gossamer.config.synonyms import synonyms
 
-    words = synonyms().commands if "crawl" in known else synonyms().of.get(command.rpartition(" ")[2], {})
+    words = synonyms().commands if "crawl" in known else synonyms().of.get(command.partition(" ")[2], {})
     found = words.get(name.lower(), "")
     if found in known:
         return f"; did you mean {found}?"
@@ -277,15 +286,15 @@ def meaning(option: str, known: Collection[str], command: str) -> str:
 
     others = synonyms()
     word = option.lstrip("-").partition("=")[0]
-    if clause := others.of.get(command.rpartition(" ")[2], {}).get(word):
+    if clause := others.of.get(command.partition(" ")[2], {}).get(word):
         return f"; {clause}"
-    if "--set" not in known:  # What names another command holds for all.
-        clause = others.clauses.get(word, "")
-        return f"; {clause}" if clause.startswith("gossamer ") else ""
-    found = equivalent_of(word, as_option=True)
+    found = equivalent_of(word, as_option=True) if "--set" in known else others.clauses.get(word, "")
+    if "--set" not in known and not found.startswith("gossamer "):  # What names another command holds for all.
+        found = ""
+    if "--max-pages" not in known:  # It prints lines.
+        found = found or others.of["any"].get(word, "")
     first = found.removeprefix("use ").partition(" ")[0]
-    takes = not first.startswith("--") or first in known
-    return f"; {found}" if found and takes else ""
+    return f"; {found}" if found and (not first.startswith("--") or first in known) else ""
 
 
 def _at_resume(option: str) -> str:

@@ -26,6 +26,7 @@ from gossamer.model.product import LOCK
 from gossamer.model.status import read_status
 from gossamer.model.verbs import VERBS, InvalidError, Verb, read
 from gossamer.model.words import shell_word
+from gossamer.quantities import read_float
 from gossamer.world.process import DirectoryLock
 
 commands = Typer()
@@ -165,7 +166,7 @@ def _parse_assignment(text: str) -> tuple[str, object]:
     if value.strip() == "none":
         return key.strip(), None
     try:
-        return key.strip(), tomllib.loads(f"value = {value}")["value"]
+        return key.strip(), tomllib.loads(f"value = {value}", parse_float=read_float)["value"]
     except ValueError:
         return key.strip(), value
 

@@ -87,9 +87,9 @@ class Comparing:
         from gossamer.api.reading import faults_of  # The supervisor starts without it.
         from gossamer.results.check.comparison import names_of, read_baseline
 
-        if since is not None and since.suffix == ".csv":
-            raise ConfigError(f"--since {since}: expected the directory of a check; --baseline takes a CSV file")
         if since is not None:
+            if not since.is_dir():
+                raise ConfigError(f"--since {since}: expected the directory of a check; --baseline takes a CSV file")
             self._earlier = names_of(faults_of(since))
         if baseline is not None:
             self._accepted = read_baseline(baseline)

@@ -22,6 +22,7 @@ from gossamer.model.errors import ConfigError, OtherFormatError
 from gossamer.model.product import FORMAT, LOCK, __version__
 from gossamer.model.words import shell_word
 from gossamer.options import Mistake, OptionsError, convert, keys_of, nearest
+from gossamer.quantities import plain_digits, read_float
 from gossamer.stages.fetch.options import RequestRule
 from gossamer.url.url import drop_user_info
 
@@ -339,7 +340,7 @@ def _no_text(values: Values, origins: Mapping[str, str]) -> str | None:
 
 def _parse(text: str, file: Path) -> dict[str, object]:
     try:
-        tables = tomllib.loads(text)
+        tables = tomllib.loads(text, parse_float=read_float)
     except ValueError as error:  # Also of a number with thousands of digits.
         said = str(error)
         if file.suffix.lower() in (".json", ".yaml", ".yml", ".cfg", ".ini") or text.lstrip()[:1] in "{<":
@@ -398,6 +399,7 @@ def _quote(text: str, error: ValueError) -> str:
     if decimals := re.fullmatch(r",(\d\d?)\s*", line[found.end() :]):
         value += f".{decimals[1]}"
     value = value.strip().rstrip(";").strip(_TYPOGRAPHIC)
+    whole = plain_digits(line[found.start(3) :].partition("#")[0].strip("[ ;"))
     if value.lower() in _NOTHING:
         return f"; leave {key} out for its default"
     if truth := TRUTHS.get(value.lower()):
@@ -406,7 +408,7 @@ def _quote(text: str, error: ValueError) -> str:
         written = '"…"'
     else:
         number = _NUMBER(value.replace(",", ""))
-        written = number[1] if number else to_toml(value)
+        written = whole.lstrip("0") or (number[1] if number else to_toml(value))
     return f"; write {key} = " + (f"[{written}]" if "[" in bracket else written)
 
 
@@ -443,7 +445,7 @@ def _parse_assignment(text: str) -> Values:
     if value.strip() == "none":
         return {key: None}
     try:
-        given = tomllib.loads(f"value = {value}")["value"]
+        given = tomllib.loads(f"value = {value}", parse_float=read_float)["value"]
     except ValueError as error:
         if value.strip().startswith(("[", "{")) and not _takes_text(key):
             meant = _quote(f"{key} = {value}", error)

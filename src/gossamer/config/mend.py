@@ -8,6 +8,7 @@ from typing import get_args
 from gossamer.config.sections import key_of, keys, sections
 from gossamer.config.synonyms import equivalent_of, synonyms
 from gossamer.options import Mistake, NamedSection, Section, keys_of, nearest, rule_type
+from gossamer.quantities import plain_digits
 from gossamer.stages.fetch.credentials import REDACTED
 from gossamer.stages.process.options import FieldRule
 
@@ -54,6 +55,10 @@ def _line(mistake: Mistake, origins: Mapping[str, str]) -> str:
         message = message.partition("; did you mean")[0] + f"; {meant}"
     elif message.startswith("expected a ") and _DECIMAL_COMMA(plain):
         message += f"; write {plain.replace(',', '.')}"
+    elif message.startswith("expected a " if not {",", "."} & set(plain) else "expected a whole") and plain_digits(
+        plain
+    ):
+        message += f"; write {plain_digits(plain)}"
     elif message.startswith("expected a ") and is_pasted and plain.isprintable():
         message += f"; write {plain}"
     if not message.startswith("expected "):  # A package's own sentence, which names the value.

@@ -230,5 +230,6 @@ def _check(draft: Path, directory: Path) -> None:
         check_lists(config)
         check_seeds(config)
     except ConfigError as error:
-        says = str(error).replace(str(draft), "config").replace(draft.name, "config")
+        # Lines of the draft are not those of the request, nor of a form.
+        says = re.sub(f"{re.escape(str(draft))}(?: line [0-9]+: )?", "", "; ".join(error.lines))
         raise RefusedError(rename_options(says, KEYS)) from error

@@ -155,10 +155,11 @@ function configuration(form) {
   return config;
 }
 
-// A number, true, a list … as in a configuration file; anything else is a text.
+// A number as in a field of its own, true, a list … as in a configuration file; anything else is a text.
 function valueOf(text) {
   try {
-    return JSON.parse(text);
+    const value = JSON.parse(text);
+    return typeof value === "number" ? typed(text) : value;
   } catch {
     return text;
   }

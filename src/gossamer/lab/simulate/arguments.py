@@ -11,7 +11,7 @@ from gossamer.lab.simulate.revisits import RevisitsOptions
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.model.errors import ConfigError
 from gossamer.options import OptionsError, Section, convert, keys_of, nearest, to_table
-from gossamer.quantities import read_quantity
+from gossamer.quantities import read_float, whole_number
 
 SIMWEB = "simweb."
 OF_DRAWN_HOSTS = frozenset(
@@ -40,7 +40,7 @@ def options_of(
     try:
         merged |= _synthetic_values(preset, given)
         others = {key: value for key, value in given.items() if not key.startswith(SIMWEB)}
-        return convert(SimulateOptions, nest(merged | others))
+        return convert(SimulateOptions, nest(merged | others), with_units=True)
     except OptionsError as error:
         raise ConfigError(_one_line(error)) from error
 
@@ -52,7 +52,7 @@ def revisits_of(values: Mapping[str, object], sets: Iterable[str] = ()) -> Revis
     try:
         default = to_table(RevisitsOptions(), defaults=True)
         merged = {section: default[section] | one for section, one in nest(given).items() if isinstance(one, dict)}
-        return convert(RevisitsOptions, default | merged)
+        return convert(RevisitsOptions, default | merged, with_units=True)
     except OptionsError as error:
         raise ConfigError(_one_line(error)) from error
 
@@ -74,7 +74,7 @@ def _synthetic_values(preset: str, given: Values) -> Values:
     seed = given.get("seed", 1)
     web = synthetic(seed if isinstance(seed, int) else 1)
     try:
-        return synthetic_web(convert(SimwebOptions, to_table(web) | changes))
+        return synthetic_web(convert(SimwebOptions, to_table(web) | changes, with_units=True))
     except OptionsError as error:
         raise ConfigError(_one_line(error, SIMWEB)) from error
 
@@ -99,10 +99,10 @@ def settable_keys(options: type[Section] = SimulateOptions) -> list[str]:
 
 def number(text: str, option: str) -> int:
     """Return a whole number written as people do: 1000, 1_000, 1e9. Raises ConfigError: it is not a number."""
-    value = read_quantity(text, "")
-    if value is None or value % 1:
+    value = whole_number(text, "")
+    if value is None:
         raise ConfigError(f"{option} {text}: expected a whole number, such as 1000000 or 1e6")
-    return int(value)
+    return value
 
 
 def _put_together(values: Mapping[str, object], sets: Iterable[str]) -> Values:
@@ -123,10 +123,10 @@ def _value(text: str) -> object:
     if text == "none":
         return None
     try:
-        value: object = tomllib.loads(f"value = {text}")["value"]
+        value: object = tomllib.loads(f"value = {text}", parse_float=read_float)["value"]
     except ValueError:
         return text
-    return int(value) if isinstance(value, float) and value == value // 1 and abs(value) < 1e18 else value
+    return value
 
 
 def _refuse_unknown(given: Mapping[str, object], known: list[str]) -> None:
