@@ -110,7 +110,7 @@ ANSWERS = [
     (["export", "crawled", "--to", "csv", "-o", "-", "--limit", "-3"], "--limit -3: expected 1 or more"),
     (
         ["export", "crawled", "--to", "wacz", "-o", "x", "--limit", "3"],
-        "--limit: jsonl and csv can be cut short, wacz has every row; leave it out",
+        "--limit: jsonl and csv of one process can be cut short; leave it out",
     ),
     (["verify", "site.wacz"], "site.wacz is an archive: gossamer import site.wacz -o DIR makes a crawl of it"),
     (["report", "site.warc.gz"], "site.warc.gz is an archive: gossamer import site.warc.gz -o DIR makes a crawl of it"),

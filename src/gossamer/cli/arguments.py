@@ -57,19 +57,14 @@ def _cast_value(param: Any, ctx: Any, value: Any) -> Any:
             order = f"; write {ctx.command_path} {' '.join(names)}" if len(names) > 1 else ""
             raise ConfigError(f"{word} is an address, and a path of this machine is expected{order}")
     if param.type.name in ("int", "float") and words:
-        numbers = [_number(param, one) for one in words]
+        from gossamer.quantities import read_quantity, whole_number
+
+        is_whole = param.type.name == "int"
+        numbers = [(whole_number if is_whole else read_quantity)(one, "") for one in words]
+        if None in numbers:
+            raise ConfigError(f"{param.opts[0]}: expected {'a whole number' if is_whole else 'a number'}")
         value = numbers if several else numbers[0]
     return type(param).type_cast_value(param, ctx, value)
-
-
-def _number(param: Any, word: str) -> float:
-    from gossamer.quantities import read_quantity, whole_number
-
-    is_whole = param.type.name == "int"
-    found = (whole_number if is_whole else read_quantity)(word, "")
-    if found is None:
-        raise ConfigError(f"{param.opts[0]}: expected {'a whole number' if is_whole else 'a number'}")
-    return found
 
 
 def _require_values(param: Any, values: Iterable[str], command: Any) -> None:
@@ -83,13 +78,18 @@ def _require_values(param: Any, values: Iterable[str], command: Any) -> None:
             raise ConfigError(f"{option} has no value before {value}; write {param.opts[0]} {param.metavar or 'VALUE'}")
 
 
-def _with_checks(params: list[Any]) -> list[Any]:
-    for param in params:
-        param.type_cast_value = partial(_cast_value, param)
-    return params
+class _CheckedCommand:
+    """What is given for its parameters is checked."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return its arguments and options."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            param.type_cast_value = partial(_cast_value, param)
+        return params
 
 
-class CommandGroup(TyperGroup):
+class CommandGroup(_CheckedCommand, TyperGroup):
     """Commands by their names."""
 
     tasks: Mapping[str, Collection[str]] = {}
@@ -103,17 +103,9 @@ class CommandGroup(TyperGroup):
             with formatter.section(task):
                 formatter.write_dl(found)
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return its options."""
-        return _with_checks(super().get_params(ctx))
 
-
-class Command(TyperCommand):
+class Command(_CheckedCommand, TyperCommand):
     """A command whose help names arguments and options without the types of the code."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return its arguments and options."""
-        return _with_checks(super().get_params(ctx))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words of its usage line: `[SEED]...` for any number of an argument that may be missing."""
@@ -291,7 +283,7 @@ def meaning(option: str, known: Collection[str], command: str) -> str:
     found = equivalent_of(word, as_option=True) if "--set" in known else others.clauses.get(word, "")
     if "--set" not in known and not found.startswith("gossamer "):  # What names another command holds for all.
         found = ""
-    if "--max-pages" not in known:  # It prints lines.
+    if " " in command and "--max-pages" not in known:  # It prints lines.
         found = found or others.of["any"].get(word, "")
     first = found.removeprefix("use ").partition(" ")[0]
     return f"; {found}" if found and (not first.startswith("--") or first in known) else ""

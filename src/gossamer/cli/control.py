@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-import tomllib
 from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -20,13 +19,12 @@ from gossamer.cli.arguments import Directory
 from gossamer.cli.job import is_maintained
 from gossamer.cli.output import harmless
 from gossamer.cli.status_text import line_of, state_of
-from gossamer.config.toml import to_toml
+from gossamer.config.toml import to_toml, value_of
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
 from gossamer.model.status import read_status
 from gossamer.model.verbs import VERBS, InvalidError, Verb, read
 from gossamer.model.words import shell_word
-from gossamer.quantities import read_float
 from gossamer.world.process import DirectoryLock
 
 commands = Typer()
@@ -163,12 +161,7 @@ def _parse_assignment(text: str) -> tuple[str, object]:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise ConfigError(f"{text!r}: write delay_s=5, per_host=2 or pages=100, or none as the value")
-    if value.strip() == "none":
-        return key.strip(), None
-    try:
-        return key.strip(), tomllib.loads(f"value = {value}", parse_float=read_float)["value"]
-    except ValueError:
-        return key.strip(), value
+    return key.strip(), value_of(value)
 
 
 class SilentError(ConfigError):

@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -176,7 +177,7 @@ def export(
         if dedupe or against:
             raise ConfigError(f"-o {output}: an export without copies needs a directory; name one with -o DIR")
         require_crawl(directory)
-        with sys.stdout.buffer if output in _STDOUT else Path(output).open("wb") as out:
+        with nullcontext(sys.stdout.buffer) if output in _STDOUT else Path(output).open("wb") as out:
             done = views.stream_of(directory, to, out, **chosen)
         if done.running:
             shown.line(_of_running(directory, done.unread))

@@ -3,8 +3,8 @@
 Takes    TOML, options by name, `key=value`
 Gives    Config, frozen and checked; each value knows where it came from
 Keeps    nothing
-Imports  archive, cluster, engine, fetch, frontier, logins, mentions, model, options, process, proxies, render,
-         resolve, revisit, robots, scope, seen, state, url, world
+Imports  archive, cluster, engine, fetch, frontier, logins, mentions, model, options, process, proxies, quantities,
+         render, resolve, revisit, robots, scope, seen, state, url, world
 Touches  the files that the configuration names
 Never    guesses: an unknown key is an error that names the nearest known one
 """

@@ -21,7 +21,7 @@ _DECIMAL_COMMA = re.compile(r"\d+,\d\d?[A-Za-z]*").fullmatch
 _WORDS = re.compile(r"[\w.-]++(?:,\s*+[\w.-]++)+").fullmatch
 _SEPARATOR = re.compile(r",\s*")
 _BETWEEN = '", "'
-_UNLIMITED = re.compile(r"-?\d+|-?inf\w*|all|any|max|none|no|null|never|off|forever|unlimited|∞").fullmatch
+_UNLIMITED = re.compile(r"-?\d+|-?inf\w*|all|any|max|none|no|null|never|off|forever|unlimited|∞", re.ASCII).fullmatch
 """Matches what other programs take for no limit, where it is no number that a limit can have."""
 
 

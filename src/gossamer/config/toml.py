@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 
@@ -10,6 +11,7 @@ from gossamer.config.sections import Config, sections
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import FORMAT
 from gossamer.options import Section, keys_of, to_table
+from gossamer.quantities import read_float
 
 HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
 ASSIGNMENT = re.compile(r"^\s*([A-Za-z0-9_\-.\"' ]+?)\s*=")
@@ -90,6 +92,14 @@ def to_toml(value: object) -> str:
             return to_toml(value.total_seconds())
         case _:
             return to_toml(str(value))
+
+
+def value_of(text: str) -> object:
+    """Return the value that a text is in TOML, else the text; None for `none`."""
+    try:
+        return None if text.strip() == "none" else tomllib.loads(f"value = {text}", parse_float=read_float)["value"]
+    except ValueError:
+        return text
 
 
 def as_assignments(values: Mapping[str, object]) -> list[str]:

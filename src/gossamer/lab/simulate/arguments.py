@@ -1,17 +1,17 @@
 """Arguments: a preset, options and `key=value` texts become checked options; mistakes in one line."""
 
 import json
-import tomllib
 from collections.abc import Iterable, Mapping
 
 from gossamer.config.gather import nest
+from gossamer.config.toml import value_of
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.presets import PRESETS, SYNTHETIC, synthetic_web
 from gossamer.lab.simulate.revisits import RevisitsOptions
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.model.errors import ConfigError
 from gossamer.options import OptionsError, Section, convert, keys_of, nearest, to_table
-from gossamer.quantities import read_float, whole_number
+from gossamer.quantities import whole_number
 
 SIMWEB = "simweb."
 OF_DRAWN_HOSTS = frozenset(
@@ -116,17 +116,7 @@ def _parse_assignment(text: str) -> Values:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise ConfigError(f"--set {text}: write --set section.key=value, such as --set web.hosts=1e6")
-    return {key.strip(): _value(value.strip())}
-
-
-def _value(text: str) -> object:
-    if text == "none":
-        return None
-    try:
-        value: object = tomllib.loads(f"value = {text}", parse_float=read_float)["value"]
-    except ValueError:
-        return text
-    return value
+    return {key.strip(): value_of(value.strip())}
 
 
 def _refuse_unknown(given: Mapping[str, object], known: list[str]) -> None:

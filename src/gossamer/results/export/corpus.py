@@ -93,7 +93,7 @@ def make_corpus(
             where = facts.where if number == 0 else ""
             _Reading(work, step, number, means, progress).read(source, where, memory_bytes_max // 2)
         step = work.step(CorpusProgress)
-    if facts.copies.how and work.share is not None:
+    if facts.copies.how and work.order.share is not None:
         if not work.out.exists():
             _folder(work, 0).mkdir(parents=True, exist_ok=True)
             (_folder(work, 0) / FACTS).write_bytes(msgspec.json.encode(facts))
@@ -187,7 +187,7 @@ class _Reading:
         plan = self._work.folder / "plan" / f"{step.source}.parquet"
         for folder in (plan.parent, self._folder):
             folder.mkdir(parents=True, exist_ok=True)
-        own = self._work.share if step.source == 0 else None
+        own = self._work.order.share if step.source == 0 else None
         make_plan(plan, source.pages, where, memory_bytes_max, contents=True, share=own)
         position = step.position
         rows = rows_of(plan)

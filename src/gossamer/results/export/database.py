@@ -84,7 +84,7 @@ def export_database(
             if source.schema.names:  # A share may have no file of a module's table.
                 _fill(database, table, source, comments, advance(table, source.rows))
                 counts[table] = database.run(f"SELECT count(*) FROM {_name(table)}")[0][0]  # noqa: S608
-        if work.share is None:
+        if work.order.share is None:
             _finish(database, {table: source.schema for table, source in sources.items()}, comments)
             database.run(f"DROP TABLE {_PROGRESS}")
     return counts

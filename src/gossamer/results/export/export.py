@@ -27,8 +27,6 @@ from gossamer.results.export.source import RowSource, pieces_of
 from gossamer.results.export.tables import FORMS, export_parquet, export_rows, stream_rows
 from gossamer.results.export.wacz import export_wacz
 from gossamer.results.export.work import (
-    PACKED,
-    TEXT,
     ExportFolder,
     ExportInputs,
     ExportOrder,
@@ -53,7 +51,7 @@ _OF_ALL_TABLES = ("parquet", *database.FORMATS)
 """Formats that hold all tables, unless one is named."""
 _KEPT = (
     "runs-pages", "runs-links", "lines", "logs", "plan.parquet", "index.cdx.gz", "index.idx", "pages.jsonl", FOLDER,
-    NAMES, TEXT, *corpus.KEPT, *database.KEPT,
+    NAMES, "text", *corpus.KEPT, *database.KEPT,
 )  # fmt: skip
 NEED_WARCS = frozenset(("markdown", "wacz", "pagefiles", "mirror", *corpus.FORMATS))
 _TABLES_OF = {"pagefiles": ["pages", "links"]} | {
@@ -161,6 +159,15 @@ class ExportRequest:
     """Rows at most; None: all."""
 
     @property
+    def rows(self) -> int:
+        """The limit; 0: none. Raises ConfigError: it is none, or the format or a share cannot have one."""
+        if self.limit is not None and (self.to not in FORMS or self.share is not None):
+            raise ConfigError("--limit: jsonl and csv of one process can be cut short; leave it out")
+        if self.limit is not None and self.limit < 1:
+            raise ConfigError(f"--limit {self.limit}: expected 1 or more")
+        return self.limit or 0
+
+    @property
     def copies(self) -> Copies:
         """How copies are found. Raises ConfigError: these options are unknown or cannot be combined."""
         if self.dedupe not in get_args(How):
@@ -232,7 +239,6 @@ def order_of(crawl: ExportedCrawl, request: ExportRequest, target: Path) -> Expo
     tokens = request.chunk_tokens
     check(to, request.table, request.where, request.memory_bytes_max)
     _check_name(to, target)
-    _check_limit(request)
     if tokens != TOKENS_MAX and to != "chunks":
         raise ConfigError(f"--chunk-tokens: {to} has no chunks; leave it out, or export --to chunks")
     if tokens < TOKENS_MAX_LEAST:
@@ -241,36 +247,26 @@ def order_of(crawl: ExportedCrawl, request: ExportRequest, target: Path) -> Expo
     tables_of(crawl, to, request.table)
     permission = str(request.permitted or "")
     directory = str(crawl.directory.resolve())
-    limit = request.limit or 0
-    return ExportOrder(directory, to, request.table, request.where, permission, copies, tokens, request.share, limit)
+    return ExportOrder(
+        directory, to, request.table, request.where, permission, copies, tokens, request.share, request.rows
+    )
 
 
 def _check_name(to: str, target: Path) -> None:
     """Raise ConfigError if the name of a target says another format, or a compression that this one does not have."""
-    bare = target.with_suffix("") if target.suffix in PACKED else target
+    bare = target.with_suffix("") if target.suffix in (".gz", ".zst") else target
     if bare is not target and to not in _TEXTS:
         raise ConfigError(
             f"-o {target}: {to} is not compressed by its name, as jsonl, csv and cdxj are; name it {bare}"
         )
-    if (says := _ENDINGS.get(bare.suffix.lower(), to)) == to:
-        return
-    if to in _FILES:
+    says = _ENDINGS.get(bare.suffix.lower(), to)
+    if says != to and to not in _FILES:
+        raise ConfigError(f"-o {target}: {to} makes a folder of files; name one, such as -o {bare.with_suffix('')}")
+    if says != to:
         other = f"write --to {says}, or " if says else ""
         raise ConfigError(
             f"-o {target}: --to {to} makes another kind of file; {other}name it {bare.with_suffix('')}.{to}"
         )
-    raise ConfigError(f"-o {target}: {to} makes a folder of files; name one, such as -o {bare.with_suffix('')}")
-
-
-def _check_limit(request: ExportRequest) -> None:
-    if request.limit is None:
-        return
-    if request.to not in FORMS:
-        raise ConfigError(f"--limit: {' and '.join(FORMS)} can be cut short, {request.to} has every row; leave it out")
-    if request.limit < 1:
-        raise ConfigError(f"--limit {request.limit}: expected 1 or more")
-    if request.share is not None:
-        raise ConfigError("--limit: not with --cluster, where each shard writes its rows")
 
 
 def earlier_of(one: ExportedCrawl | Path, logs: Path) -> KnownTexts:
@@ -312,11 +308,10 @@ def stream(crawl: ExportedCrawl, request: ExportRequest, out: BinaryIO, folder: 
     if to not in FORMS:
         raise ConfigError(f"-o -: {to} cannot be written to standard output; jsonl and csv can")
     check(to, request.table, request.where, request.memory_bytes_max)
-    _check_limit(request)
     tables = tables_of(crawl, to, request.table)
     inputs = _inputs_of(crawl, tables, request, folder)
     source = RowSource(inputs.tables[tables[0]], request.where, tables[0])
-    rows = {tables[0]: stream_rows(out, FORMS[to](), source, request.limit or 0)}
+    rows = {tables[0]: stream_rows(out, to, source, request.rows)}
     return Exported(rows, False, inputs.running, 0, inputs.unread, inputs.answers)
 
 
@@ -375,8 +370,8 @@ def _make(
 
     if to == "parquet" or to in FORMS or to in database.FORMATS:
         wanted = dict.fromkeys(inputs.tables, where)
-        if work.share is not None and inputs.answers:  # Of all shards, in one file.
-            wanted["pages"] = f"({where or 'true'}) AND {work.share.condition}"
+        if work.order.share is not None and inputs.answers:  # Of all shards, in one file.
+            wanted["pages"] = f"({where or 'true'}) AND {work.order.share.condition}"
         chosen_rows = {name: RowSource(pieces, wanted[name], name) for name, pieces in inputs.tables.items()}
         if to in database.FORMATS:
             return database.export_database(work, to, chosen_rows, memory_bytes_max, advance)
@@ -386,7 +381,7 @@ def _make(
             if to == "parquet":
                 written[name] = export_parquet(work, name, chosen, memory_bytes_max, shown)
             else:
-                written[name] = export_rows(work, FORMS[to](), chosen, shown)
+                written[name] = export_rows(work, to, chosen, shown)
         return written
     if to == "cdxj":
         pages = sources["pages"]
@@ -397,7 +392,7 @@ def _make(
         export_wacz(work, pages, name, means, memory_bytes_max, advance("pages", pages.rows))
     else:
         plan = work.folder / "plan.parquet"
-        share = work.share if to != "mirror" else None  # A mirror's pages link to those of other shards.
+        share = work.order.share if to != "mirror" else None  # A mirror's pages link to those of other shards.
         make_plan(plan, inputs.tables["pages"], where, memory_bytes_max // 2, contents=to == "markdown", share=share)
         rows = rows_of(plan)
         if to == "markdown":

@@ -52,7 +52,7 @@ def export_index(work: ExportFolder, source: RowSource, memory_bytes_max: int, a
     sorter = sort_lines(work, step, work.save, source, memory_bytes_max, advance)
     with closing(AppendFile(work.text, step.length)) as file:
         standing = cdxj.StandingRecords(step.stood)
-        used = standing if work.share is None else None
+        used = standing if work.order.share is None else None
         for lines, last, consumed in unique_lines(sorter, step.consumed, step.last, used):
             file.write(b"".join(lines))
             step.length += sum(map(len, lines))

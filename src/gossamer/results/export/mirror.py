@@ -78,7 +78,7 @@ def export_mirror(
     step = work.step(PlanProgress)
     work.out.mkdir(exist_ok=True)
     file = work.folder / NAMES
-    has = work.share.has if work.share is not None else lambda _: True
+    has = work.order.share.has if work.order.share is not None else lambda _: True
     is_short = rows_of(plan) - step.position < PAGES_MIN
     write = partial(write_files, means) if means.write_files is None or is_short else means.write_files
     with Names.make(file, plan, pages, means.key_of) as names:

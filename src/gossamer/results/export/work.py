@@ -27,7 +27,6 @@ CHECKPOINT_BYTES = 32_000_000
 """Bytes that are written, at most, between two notes of the progress."""
 Progress = Callable[[str, int, int], None]
 """Called with the table or the step, what is done of it, and of how much."""
-TEXT = "text"
 PACKED = (".gz", ".zst")
 """Endings of names that say how a file of text is compressed."""
 S = TypeVar("S", bound=msgspec.Struct)
@@ -226,19 +225,14 @@ class ExportFolder(WorkFolder):
         return self._state.inputs
 
     @property
-    def share(self) -> Share | None:
-        """The part of the crawl that the export holds; None: all of it."""
-        return self._state.order.share
-
-    @property
-    def limit(self) -> int:
-        """Rows that the export has at most; 0: all."""
-        return self._state.order.limit
+    def order(self) -> ExportOrder:
+        """What is exported, and how."""
+        return self._state.order
 
     @property
     def text(self) -> Path:
         """The file of an export that is one file of text; `pack` makes `out` of it where the target is compressed."""
-        return self.folder / TEXT if self.target.suffix in PACKED else self.out
+        return self.folder / "text" if self.target.suffix in PACKED else self.out
 
     def pack(self) -> None:
         """Compress the finished text as the name of the target says. About 20 ms a MB."""
