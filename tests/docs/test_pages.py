@@ -163,6 +163,33 @@ def test_commands_named_in_the_text_exist() -> None:
         assert named <= known, name(page)
 
 
+ADVICE = ROOT / "src/gossamer/config/synonyms.toml"
+NAMED = re.compile(r"gossamer ((?:[a-z]+ ){1,2})((?:[^`;:,\n]|, (?=--))*)")
+"""Matches a command in a sentence with the words behind it, up to what ends the clause."""
+
+
+@pytest.mark.parametrize("page", [*PAGES, ADVICE], ids=name)
+def test_options_and_keys_named_in_the_text_exist(page: Path) -> None:
+    """Those in the advice that answers a wrong word, too: what it says can be typed."""
+    text = page.read_text(encoding="utf-8")
+    spans = [text] if page == ADVICE else re.findall(r"`[^`\n]+`", text)
+    for named, rest in (found for span in spans for found in NAMED.findall(span)):
+        command: Any = top()
+        for word in named.split():
+            command = command.commands.get(word) if isinstance(command, TyperGroup) else command
+            if command is None:
+                break
+        known = {option for one in getattr(command, "params", []) for option in one.opts} | {"--help"}
+        typed = set(re.findall(r"(?<![\w'])--[a-z][a-z-]+", rest.partition(" and ")[0]))
+        assert command is None or isinstance(command, TyperGroup) or typed <= known, f"gossamer {named}{rest}"
+    assert set(re.findall(r"--set '?((?!section)(?:[a-z]+)\.[a-z_]+)=", text)) <= KEYS | simulated(text)
+
+
+def simulated(text: str) -> set[str]:
+    """Return the keys of a model that a text sets, which are no keys of a crawl."""
+    return set(re.findall(r"--set '?((?:web|machine|simweb|revisits)\.\w+)=", text))
+
+
 def test_only_the_page_on_installing_shows_what_needs_a_package_index() -> None:
     """No package index has Gossamer yet: these commands fail, and say so where they are shown."""
     from_index = re.compile(r"(?:pip|pipx|tool) install '?gossamer\b")
