@@ -59,6 +59,8 @@ class HostileServer:
     def __init__(self, answers: dict[str, Answer], address: str = "127.0.0.1") -> None:
         self.answers = answers
         self.counts: Counter[str] = Counter()
+        self.with_cookies: dict[str, Answer] = {}
+        """Answers to requests that send a cookie, instead of the others."""
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -66,7 +68,8 @@ class HostileServer:
 
             def do_GET(self) -> None:
                 server.counts[self.path] += 1
-                answer = server.answers.get(self.path)
+                known = server.answers | (server.with_cookies if self.headers["Cookie"] else {})
+                answer = known.get(self.path)
                 self.send_response(answer.status if answer else 404)
                 if answer is not None:
                     self.send_header("Content-Type", answer.media_type)

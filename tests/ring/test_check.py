@@ -67,8 +67,8 @@ SITE = {
     "/c-self": page("Self", head=canonical("/c-self")),
     "/c-two": page("Two", head=canonical("/c-self") + canonical("/c-two")),
     "/c-noindex": page("Noindex", head=canonical("/c-self") + "<meta name=robots content=noindex>"),
-    "/languages": page("Languages", links("/en", "/de", "/fr", "/codes", "/twice", "/others", "/sv", "/da", "/fi", "/et",
-                                          "/is", "/headed")),
+    "/languages": page("Languages", links("/en", "/de", "/fr", "/codes", "/twice", "/others", "/sv", "/da", "/fi",
+                                          "/et", "/is", "/headed")),
     "/sv": page("Swedish"), "/da": page("Danish"), "/et": page("Estonian"), "/is": page("Icelandic"),
     "/fi": page("Finnish", head=version("fi", "/fi") + version("et", "/et")),
     "/twice": page("Twice", head=version("nl", "/twice") + version("NL", "/mapped") + version("it", "/old")),
@@ -178,8 +178,10 @@ def test_languages_have_codes_and_links_back(checked: tuple[Path, Done], server:
         ("sv", "no link back from /da (/map.xml)"),
     ]  # fmt: skip
     assert found(checked, server, "hreflang_contradiction") == [
-        ("is", "is is /absent (/map.xml) and /is (/map.xml)"), ("others", "the page does not name itself"), ("twice", "nl is /mapped and /twice"),
-    ]  # fmt: skip
+        ("is", "is is /absent (/map.xml) and /is (/map.xml)"),
+        ("others", "the page does not name itself"),
+        ("twice", "nl is /mapped and /twice"),
+    ]
     assert found(checked, server, "hreflang_broken") == [
         ("is", "is to /absent: HTTP 404 (/map.xml)"), ("twice", "NL to /mapped: noindex, it to /old: HTTP 301"),
     ]  # fmt: skip
@@ -293,6 +295,17 @@ def test_a_mistake_is_one_line_and_nothing_is_crawled(tmp_path: Path, words: tup
     done = run(tmp_path, "check", "http://127.0.0.1:9/", *words, *QUICK)
     assert (done.returncode, said in done.stderr, len(done.stderr.splitlines())) == (2, True, 1), done.stderr
     assert [one.name for one in tmp_path.iterdir()] == ["other.csv"]
+
+
+def test_a_page_that_redirects_to_itself_until_its_cookie_comes_is_sound(tmp_path: Path) -> None:
+    with HostileServer({"/": page("Home", links("/shop", "/loop"))}) as server:
+        back = moved("/shop")
+        server.answers["/shop"] = back._replace(headers=(*back.headers, ("Set-Cookie", "seen=1; Path=/")))
+        server.with_cookies["/shop"] = page("Shop")
+        server.answers["/loop"] = moved("/loop")
+        done = run(tmp_path, "check", server.root, *QUICK)
+        faults = [(one.kind, one.url) for one in faults_of(tmp_path / "check") if one.severity == "error"]
+    assert (done.returncode, faults) == (1, [("redirect_loop", f"{server.root}loop")]), done.stdout
 
 
 def test_fragments_of_other_sites_are_not_judged(tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ RECIPES: Mapping[str, tuple[str, ...]] = {
         'process.modules=["metadata", "audit"]',
         "scope.embeds=true",
         "scope.outlinks=true",
+        # Some sites redirect to the same page to see whether cookies come back.
+        "cookies.enabled=true",
         'scope.follow=["canonical", "alternate"]',
         "archive.warc=false",
         "discovery.sitemaps='always'",

@@ -94,9 +94,7 @@ class Announcement(msgspec.Struct):
     entries: list[Announced] = msgspec.field(default_factory=list)
     """In document order; each address once."""
     versions: dict[tuple[str, ...], list[str]] = msgspec.field(default_factory=dict)
-    """Sets of versions in other languages that a sitemap names, and the entries that name each set, as written. A
-    version is the code of its language (may be empty), a space and its address.
-    """
+    """Sets of versions in other languages, each a code (may be empty), a space and an address, and their entries."""
     ttl_s: float = 0.0
     """Interval that it requests (RSS `ttl`, `sy:updatePeriod`); 0 if it names none."""
     skip_hours: tuple[int, ...] = ()

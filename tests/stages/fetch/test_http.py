@@ -813,13 +813,8 @@ def test_a_server_that_drips_is_ended_by_low_speed(run: Run) -> None:
 
 
 def test_a_server_that_says_nothing_gave_no_answer(run: Run) -> None:
-    async def hold(_server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
-        while not writer.is_closing():
-            await asyncio.sleep(0.05)
-        return False
-
     async def main() -> None:
-        async with serving(hold) as server, speaking(low_speed_s=1) as module:
+        async with serving(never) as server, speaking(low_speed_s=1) as module:
             failure = failed(await module.fetch(to(server)))
             assert (failure.outcome, failure.error) == ("timeout", "no answer within 1 s, by fetch.low_speed_s")
 

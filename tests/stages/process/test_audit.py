@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from gossamer.model.links import Announcement
 from gossamer.model.pages import Findings, Page
 from gossamer.stages.process.audit import COUNTED_BYTES_MAX, IDS_MAX, Audit, is_place
+from gossamer.stages.process.links import AT_ONCE
 from gossamer.stages.process.options import ProcessOptions
 
 URL = "https://example.org/dir/page"
@@ -85,6 +87,29 @@ def test_places_are_ids_of_all_elements_and_names_of_anchors() -> None:
 
 def test_a_page_with_more_ids_than_are_kept_has_none_to_judge_by() -> None:
     assert column("ids", "".join(f"<p id=a{number}></p>" for number in range(IDS_MAX + 1))) is None
+
+
+def test_mail_without_an_address_and_numbers_without_digits_are_invalid() -> None:
+    invalid = ["mailto:", "MAILTO:me", "mailto:me?subject=a@b", "tel:", "tel:call"]
+    sound = ["mailto:a@example.org", "mailto:?subject=a", "mailto:a%40example.org", "mailto:me(at)example.org",
+             "mailto:me[at]example.org", "tel:+49-1", "tel:#31#12", "tel:*100%23", "mailto:a@b,c@d"]  # fmt: skip
+    body = "".join(f'<a href="{one}">a</a>' for one in [*invalid, *sound])
+    assert column("invalid_links", body) == invalid
+
+
+def test_sets_of_versions_of_a_sitemap_are_rows() -> None:
+    findings = Findings(announcement=Announcement("sitemap"))
+    assert findings.announcement is not None
+    findings.announcement.versions = {
+        ("en /a", "de /b", " /mobile"): ["/a", " /b ", ""],
+        **{(f"en /{number}",): [f"/{number}"] for number in range(AT_ONCE)},
+    }
+    page = Page("https://example.org/map.xml", "application/xml", "", (), b"")
+    assert len(list(Audit().process_in_slices(page, findings))) == 1, "other work runs within a long sitemap"
+    rows = findings.rows["sitemap_versions"]
+    root = "https://example.org/"
+    assert rows[0] == {"entries": [f"{root}a", f"{root}b"], "alternates": [f"en {root}a", f"de {root}b"]}
+    assert (len(rows), findings.columns) == (AT_ONCE + 1, {})
 
 
 def test_addresses_that_no_browser_opens_are_listed() -> None:

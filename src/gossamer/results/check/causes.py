@@ -38,21 +38,13 @@ class Cause(msgspec.Struct, frozen=True):
     """The page that links, the host, the folder, or the URL itself."""
     faults: list[SiteFault]
 
-    @property
-    def pages(self) -> list[str]:
-        """The pages that have the first of its links."""
-        return self.faults[0].pages if self.kind in OF_LINKS else []
-
-    @property
-    def others(self) -> str:
-        """How many pages have it beside the first; empty if none."""
-        return f" and {counted(len(self.pages) - 1, 'other page')}" if len(self.pages) > 1 else ""
-
     def __str__(self) -> str:
         """Describe the cause, as `425 links from https://example.org/a`."""
         number = len(self.faults)
         if self.common == "one":
-            return f"{self.place}, on {self.pages[0]}{self.others}" if self.pages else self.place
+            pages = self.faults[0].pages if self.kind in OF_LINKS else []
+            more = f" and {counted(len(pages) - 1, 'other page')}" if len(pages) > 1 else ""
+            return f"{self.place}, on {pages[0]}{more}" if pages else self.place
         noun = "link" if self.kind in OF_LINKS else "page"
         origin = "from"
         if self.kind == "missing_alt":

@@ -9,7 +9,7 @@ from html import escape
 from itertools import islice
 from string import Template
 
-from gossamer.results.check.causes import Cause, causes_of, faults_by_page, summary
+from gossamer.results.check.causes import OF_LINKS, Cause, causes_of, faults_by_page, summary
 from gossamer.results.check.comparison import SiteCheck
 from gossamer.results.export.faults import KINDS, SEVERITIES, SiteFault
 from gossamer.results.report.html import STYLE, html_text
@@ -99,7 +99,9 @@ def _causes(causes: Sequence[Cause]) -> str:
 
 def _cause(cause: Cause) -> str:
     if cause.common == "one":
-        return _link(cause.place) + (f", on {_link(cause.pages[0])}{cause.others}" if cause.pages else "")
+        pages = cause.faults[0].pages if cause.kind in OF_LINKS else []
+        more = str(cause).removeprefix(f"{cause.place}, on {pages[0]}") if pages else ""
+        return f"{_link(cause.place)}{f', on {_link(pages[0])}{more}' if pages else ''}"
     return html_text(str(cause).removesuffix(cause.place)) + _link(cause.place)
 
 

@@ -96,14 +96,15 @@ class Transfer:
         "_wasted_read",
         "bodies", "body", "body_bytes", "body_bytes_max", "connections", "curl", "disk_error",
         "driver", "ended_well", "file", "greeting", "head", "head_bytes", "head_bytes_max", "head_is_cut", "ip",
-        "is_new", "opens_more", "paused", "pinned", "proxy", "request", "speaks_tls", "started_at", "stopped",
-        "was_refused", "wire_bytes",
+        "is_new", "low_speed_s", "opens_more", "paused", "pinned", "proxy", "request", "speaks_tls", "started_at",
+        "stopped", "was_refused", "wire_bytes",
     )  # fmt: skip
 
     def __init__(self, options: FetchOptions, own: Iterable[Setting] = (), bodies: BodyMemory | None = None) -> None:
         """`own` are the settings of its protocol; `bodies` is the shared memory."""
         self.curl = pycurl.Curl()
         self.head_bytes_max = options.head_bytes_max
+        self.low_speed_s = options.low_speed_s
         self.request = _NO_REQUEST
         self.started_at = 0.0
         """Wall time at which the request began; set by `Transfers.take`."""
@@ -366,11 +367,6 @@ class Transfer:
     def first_byte_s_max(self) -> float:
         """Longest wait for the first byte, if the host is the only one of its crawl."""
         return self.request.first_byte_share * self._options.connect_s_max
-
-    @property
-    def idle_s_max(self) -> int:
-        """Longest wait for any content once the request is sent."""
-        return self._options.low_speed_s
 
     def _is_all_there(self) -> bool:
         """Return whether a body has reached its length although libcurl waits for the end of the connection: with

@@ -471,7 +471,7 @@ _STOPS: Final[dict[str, tuple[str, str, bool, bool]]] = {
     "lags": (
         "timeout", f"less than {LAG_BYTES_S} bytes a second for {LAG_S:g} s, as of most requests under way", True, True,
     ),
-    "idle": ("timeout", "no answer within {transfer.idle_s_max} s, by fetch.low_speed_s", True, True),
+    "idle": ("timeout", "no answer within {transfer.low_speed_s} s, by fetch.low_speed_s", True, True),
     "slow": ("timeout", "the server sends less than fetch.low_speed_bytes_s", True, True),
     "mute": ("timeout", "the server sent its data, and no reply on its control connection for 1 s", True, True),
     "silent": ("connect_error", "no connection within {transfer.silent_s_max:g} s", True, True),

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import msgspec
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from gossamer.model.links import Announcement, Found
+from gossamer.model.links import Found
 from gossamer.model.modules import ROWS_MAX
 from gossamer.model.pages import Findings, Page
 from gossamer.stages.process.announcements import ANNOUNCEMENT_TYPES
@@ -16,7 +16,7 @@ from gossamer.stages.process.embeds import addresses, srcset
 from gossamer.stages.process.feeds import LANGUAGE_CHARACTERS_MAX
 from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.stages.process.jsonld import without_marks
-from gossamer.stages.process.links import Base, base_href, collapse_spaces, link_values, slices_of, utf8_again
+from gossamer.stages.process.links import AT_ONCE, Base, base_href, collapse_spaces, link_values, slices_of, utf8_again
 from gossamer.stages.process.options import TypedModule
 from gossamer.stages.process.usage import Directives
 from gossamer.url.name import host_of
@@ -50,7 +50,10 @@ _REQUIRED = {
     "Review": "author reviewRating", "VideoObject": "name thumbnailUrl uploadDate",
 }  # fmt: skip
 """Properties without which Google shows no rich result of a type (its gallery of structured data)."""
-_MISSPELT = re.compile(r"(?!https?:)h*+t++p++s*+:/", re.IGNORECASE).match
+# `htp://`; mail to no address, unless a script writes it, as of `me(at)example.org`; a number without digits.
+_MISSPELT = re.compile(
+    r"(?!https?:)h*+t++p++s*+:/|mailto:(?!\?)[^@?%()\[\]#]*+(?:\?|\Z)|tel:[^0-9#%]*+\Z", re.IGNORECASE
+).match
 _LOADED = (
     ("script[src], iframe[src], img[src], audio[src], video[src], source[src], embed[src], track[src]", "src"),
     ("link[rel~=stylesheet][href]", "href"),
@@ -99,20 +102,18 @@ class Audit(TypedModule):
         """As `process`. Yields each few milliseconds of a sitemap, where other work may run."""
         if page.media_type in HTML_TYPES:
             self._read_page(page, findings)
-        if findings.announcement is not None and findings.announcement.versions:
-            yield from self._read_versions(page, findings.announcement, findings)
-
-    def _read_versions(self, page: Page, announcement: Announcement, findings: Findings) -> Iterator[None]:
-        """Note the sets of versions in other languages that a sitemap names, and the pages of each set."""
+        # Of a sitemap, the sets of versions in other languages that it names, and the pages of each set.
+        known = findings.announcement.versions if findings.announcement is not None else {}
         base = Base(page.url)
-        rows = findings.rows["sitemap_versions"] = []
-        for sets in slices_of(list(announcement.versions.items())[:ROWS_MAX]):
+        for sets in slices_of(list(known.items())[:ROWS_MAX]):
             for versions, entries in sets:
                 named = (one.partition(" ") for one in versions)
                 alternates = [f"{code} {base.join(href) or href}" for code, _, href in named if code]
                 pages = [url for one in entries if one and (url := base.join(one)) is not None]
-                rows.append({"entries": pages, "alternates": alternates})
-            yield
+                row: dict[str, object] = {"entries": pages, "alternates": alternates}
+                findings.rows.setdefault("sitemap_versions", []).append(row)
+            if len(sets) == AT_ONCE:
+                yield
 
     def _read_page(self, page: Page, findings: Findings) -> None:
         document = document_of(page, self._options)
@@ -143,7 +144,7 @@ class Audit(TypedModule):
                     wanted[to_url, fragment.partition(_TEXT_DIRECTIVE)[0]] = None
             names_host = shown[:4].lower() == "http" or shown[:2] == "//"
             # A host such as a..b has an empty label.
-            is_invalid = _MISSPELT(shown) or (names_host and host_of(base.join(shown) or "") is None)
+            is_invalid = _MISSPELT(href.strip()) or (names_host and host_of(base.join(shown) or "") is None)
             if is_invalid and len(invalid) < LISTED_MAX:
                 invalid[collapse_spaces(href, ID_CHARACTERS_MAX)] = None
         findings.columns["invalid_links"] = list(invalid)

@@ -210,12 +210,9 @@ class FeedHandler:
         if local in _ENTRIES and not self._entry_depth:
             self._entry_depth = depth
             self._link = ""
-            self._guid = ""
-            self._guid_is_link = False
+            self._guid = attributes.get("rdf:about", "")  # RSS 1.0, section 5.5: its address, unless a `link` says so.
+            self._guid_is_link = "rdf:about" in attributes
             self._changed_at = 0.0
-            if "rdf:about" in attributes:  # RSS 1.0, section 5.5: its address, unless a `link` says so.
-                self._guid = attributes["rdf:about"]
-                self._guid_is_link = True
         elif local == "link" and "href" in attributes:
             self._read_link(attributes, depth)
         elif local == "guid":
