@@ -59,7 +59,6 @@ class SegmentProgress(msgspec.Struct, array_like=True):
         return self.at >= self.rows
 
 
-_encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(SegmentProgress).decode
 
 
@@ -112,11 +111,11 @@ class Feeding:
             for rows in segment.links(taken.at, URLS_A_STEP_MAX):
                 self._offer(rows.links, rows.levels, taken)
                 taken.at = rows.end
-                self._epochs.put("meta", key, _encode(taken))  # In the same epoch as its URLs.
+                self._epochs.put("meta", key, msgspec.msgpack.encode(taken))  # In the same epoch as its URLs.
                 self._ring.loop.stir()
                 await self._ring.loop.commit_if_large()
                 await asyncio.sleep(0)
-            self._epochs.put("meta", key, _encode(taken))
+            self._epochs.put("meta", key, msgspec.msgpack.encode(taken))
         found = self._ring.frontier.counts.discovered - before
         refused = f", {taken.refused:,} refused (logs/info.log names them)" if taken.refused else ""
         if found or refused:

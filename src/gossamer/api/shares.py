@@ -36,6 +36,7 @@ from gossamer.results.export.opening import export_means
 from gossamer.results.export.several import FILES
 from gossamer.results.export.work import ExportFolder, ExportInputs, ExportOrder, Progress, Share
 from gossamer.results.search.folder import FOLDER, SHARD, remove_index
+from gossamer.stages.archive.uploads import store_at
 from gossamer.world.clock import WallClock
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def build_index_in_store(uri: str, sets: tuple[str, ...], address: str, progress
     require("tantivy", INDEX)
     config = asyncio.run(stored_config(uri, sets))
     order = ShareOrder(uri, f"{uri}/{FOLDER}", INDEX, {}, sets, config.cluster.workers)
-    store = _store_at(config, uri)
+    store = store_at(uri, config.archive, "--cluster")
     if asyncio.run(store.read(f"{FOLDER}/{MANIFEST}")) is not None:
         asyncio.run(remove_index(store))
     return _export(order, order.target, config, address, progress)
@@ -197,7 +198,7 @@ def bring_index(uri: str, directory: Path, sets: tuple[str, ...]) -> str:
     """
     config = asyncio.run(stored_config(uri, sets))
     try:
-        made = asyncio.run(_bring(_store_at(config, uri), directory))
+        made = asyncio.run(_bring(store_at(uri, config.archive, "--cluster"), directory))
     except (StoreError, msgspec.MsgspecError) as error:
         raise ConfigError(f"cannot read the index at {uri}/{FOLDER}: {error}; build it again with --build") from error
     if made:
@@ -235,7 +236,7 @@ def _export_to(work: ExportFolder, order: ShareOrder, config: Config, address: s
 
 
 def _export(order: ShareOrder, place: str, config: Config, address: str, progress: Progress) -> Exported:
-    store = _store_at(config, place)
+    store = store_at(place, config.archive, "--cluster")
     parts = asyncio.run(_finished_parts(store, order))
     is_resumed = bool(parts)
     if left := [number for number in range(order.of) if number not in parts]:
@@ -314,7 +315,7 @@ def make_share(order: ShareOrder, place: str, number: int, note: Note) -> bytes:
         done = _make(order, source, target, share, advance)
         base = target if order.to == "mirror" else folder
         part = SharePart(order, number, _files_below(base, target), done)
-        return asyncio.run(_keep(_store_at(config, place), base if is_sent else None, part))
+        return asyncio.run(_keep(store_at(place, config.archive, "--cluster"), base if is_sent else None, part))
 
 
 def _make(order: ShareOrder, source: Path, target: Path, share: Share, progress: Progress) -> Exported:
@@ -331,13 +332,6 @@ def _config_of(order: ShareOrder) -> Config:
     if "://" in order.source:
         return asyncio.run(stored_config(order.source, order.sets))
     return reopen(Path(order.source) / "crawl.toml", sets=order.sets)
-
-
-def _store_at(config: Config, place: str) -> ObjectStore:
-    require("obstore", "--cluster")
-    from gossamer.stages.archive.objectstore import ObjectStore  # noqa: PLC0415
-
-    return ObjectStore(msgspec.structs.replace(config.archive, store=place))
 
 
 def _folder_at(place: str) -> Path:

@@ -29,10 +29,11 @@ from gossamer.config.gather import reopen, reopen_text
 from gossamer.config.lists import read_text
 from gossamer.console.directory import CrawlHandle
 from gossamer.console.folder import Folder
+from gossamer.console.operations import read_body
 from gossamer.model.errors import ConfigError
 
 if TYPE_CHECKING:
-    from gossamer.api.callbacks import Callbacks, Notification
+    from gossamer.api.callbacks import Callbacks
     from gossamer.config import Config
 
 Made = TypeVar("Made")
@@ -184,7 +185,7 @@ async def _on_notification(
         return _refusal(410, "nothing is subscribed to here")
     try:
         async with asyncio.timeout(request_s_max):
-            if not await _read_body(request, notification, bytes_max):
+            if not await read_body(request, bytes_max, notification.update):
                 return _refusal(413, f"more than {bytes_max:,} bytes")
         async with asyncio.timeout(DURABLE_S_MAX):
             await notification.end()
@@ -196,27 +197,11 @@ async def _on_notification(
     return Response(status_code=204)
 
 
-async def _read_body(request: Request, notification: Notification, bytes_max: int) -> bool:
-    """Read the body and discard it; False if it is too large."""
-    length = request.headers.get("content-length", "0")
-    if not length.isdigit() or int(length[:20]) > bytes_max:
-        return False
-    taken = 0
-    async for piece in request.stream():
-        taken += len(piece)
-        if taken > bytes_max:
-            return False
-        notification.update(piece)
-    return True
-
-
 async def _read_form(request: Request) -> dict[str, str] | None:
     """Return the fields of a form; None if the body is no form, or too large."""
     body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > MENTION_BYTES_MAX:
-            return None
+    if not await read_body(request, MENTION_BYTES_MAX, body.extend):
+        return None
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM_TYPE:
         return None
     try:

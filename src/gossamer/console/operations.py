@@ -174,16 +174,11 @@ def _decode(body: bytes, name: str) -> Fields:
 
 
 async def _body(request: Request, bounds: Bounds) -> bytes:
-    length = request.headers.get("content-length", "0")
-    if not length.isdigit() or int(length[:20]) > bounds.body_bytes_max:
-        raise _RefusedError(413, f"more than {bounds.body_bytes_max:,} bytes")
     body = bytearray()
     try:
         async with asyncio.timeout(bounds.request_s_max):
-            async for piece in request.stream():
-                body += piece
-                if len(body) > bounds.body_bytes_max:
-                    raise _RefusedError(413, f"more than {bounds.body_bytes_max:,} bytes")
+            if not await read_body(request, bounds.body_bytes_max, body.extend):
+                raise _RefusedError(413, f"more than {bounds.body_bytes_max:,} bytes")
     except TimeoutError:
         raise _RefusedError(408, f"the body did not arrive within {bounds.request_s_max:g} s") from None
     except ClientDisconnect:
@@ -192,6 +187,20 @@ async def _body(request: Request, bounds: Bounds) -> bytes:
     if media_type != "application/json" and (body or media_type):
         raise _RefusedError(415, "the body must be JSON, and Content-Type say so: application/json")
     return bytes(body)
+
+
+async def read_body(request: Request, bytes_max: int, take: Callable[[bytes], object]) -> bool:
+    """Pass a request's body to `take`, piece by piece; False if it is larger than `bytes_max`."""
+    length = request.headers.get("content-length", "0")
+    if not length.isdigit() or int(length[:20]) > bytes_max:
+        return False
+    taken = 0
+    async for piece in request.stream():
+        taken += len(piece)
+        if taken > bytes_max:
+            return False
+        take(piece)
+    return True
 
 
 class Problem(msgspec.Struct, frozen=True):

@@ -19,7 +19,6 @@ from gossamer.state.store import HostsStore, Store
 from gossamer.world.files import require_there
 
 T = TypeVar("T")
-_encode = msgspec.msgpack.Encoder().encode
 
 
 def ignore(_: object) -> None:
@@ -175,8 +174,8 @@ class Committer:
             store.cut()
         self._archive.cut()
         manifest = self._journals.cut()
-        self._epochs.put("meta", MANIFEST, _encode(manifest))
-        self._epochs.put("meta", TOTALS, _encode(totals))
+        self._epochs.put("meta", MANIFEST, msgspec.msgpack.encode(manifest))
+        self._epochs.put("meta", TOTALS, msgspec.msgpack.encode(totals))
         self._logs.flush()
         visited = self._counters.delivery.take()
         self._counters.in_epoch = 0

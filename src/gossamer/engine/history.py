@@ -46,7 +46,6 @@ SCANNED_A_SLICE = 1_000
 """Records that are read before other work may run."""
 _STOPPED = b"\0hops:"
 """Prefix, in the family `content`, of redirects that were not followed because there were too many in a row."""
-_encode = msgspec.msgpack.Encoder().encode
 read_page_record = msgspec.msgpack.Decoder(PageRecord).decode
 """Returns a record from its stored form."""
 
@@ -58,7 +57,7 @@ class PageHistory:
         self._epochs = epochs
 
     def put(self, url: Url, record: PageRecord) -> None:
-        self._epochs.put("page", page_key(url.partition, url.fingerprint), _encode(record))
+        self._epochs.put("page", page_key(url.partition, url.fingerprint), msgspec.msgpack.encode(record))
 
     def get(self, url: Url) -> PageRecord:
         """Return the record of a URL; `UNVISITED` if there is none."""
@@ -77,7 +76,8 @@ class PageHistory:
 
     def stop(self, link: Link) -> None:
         """Store a redirect that is not followed because there were too many in a row. One put."""
-        self._epochs.put("content", link.url.store_key(_STOPPED), _encode((link.depth, link.hops, link.referrer)))
+        value = msgspec.msgpack.encode((link.depth, link.hops, link.referrer))
+        self._epochs.put("content", link.url.store_key(_STOPPED), value)
 
     def last_stop(self, url: Url) -> Link | None:
         """Return the last redirect to a URL that was not followed; None if there is none."""
@@ -110,7 +110,7 @@ class PageHistory:
 
 def write_page_record(record: PageRecord, warc_file: str, warc_offset: int) -> bytes:
     """Return the stored form of a record whose WARC record was moved."""
-    return _encode(msgspec.structs.replace(record, warc_file=warc_file, warc_offset=warc_offset))
+    return msgspec.msgpack.encode(msgspec.structs.replace(record, warc_file=warc_file, warc_offset=warc_offset))
 
 
 def page_record(row: PageRow, *, final: bool, outlinks: Sequence[str] = ()) -> PageRecord:

@@ -32,7 +32,6 @@ PACKAGE_OF: Mapping[str, str] = {
 }  # fmt: skip
 """Package of each event; other events belong to `fetch`."""
 LEVEL_OF: Mapping[str, str] = {"alarm": "warning"}
-_encode = msgspec.json.Encoder().encode
 
 
 class Logs:
@@ -116,7 +115,8 @@ class Logs:
         if LEVELS[level] < self._levels.get(package, self._level):
             return
         at = instant(self._clock.now())
-        self._lines[name] += _encode({"at": at, "level": level, "package": package, "event": event, **facts}) + b"\n"
+        line = msgspec.json.encode({"at": at, "level": level, "package": package, "event": event, **facts})
+        self._lines[name] += line + b"\n"
 
     def _turn(self, name: str) -> None:
         """Rotate a log: rename the old files and start a new one."""

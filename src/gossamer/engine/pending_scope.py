@@ -45,7 +45,6 @@ class PendingLink(msgspec.Struct, array_like=True, frozen=True):
     referrer: str
 
 
-_encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(PendingLink).decode
 
 
@@ -116,7 +115,7 @@ class PendingScope:
         elif _decode(known).depth <= link.depth:
             return
         kept = PendingLink(link.url.text, link.link_type, link.depth, link.hops, link.referrer)
-        self._epochs.put("scope", key, _encode(kept))
+        self._epochs.put("scope", key, msgspec.msgpack.encode(kept))
 
     def widen(self, target: Url, chain: Chain, namer: Namer) -> None:
         """Find the kept links that are in scope now, after a redirect to `target` has widened it.
@@ -157,7 +156,7 @@ class PendingScope:
         self.activity += 1
         for partition in range(first, end):
             self._counts.open += sign * sum(1 for _ in self._epochs.scan("scope", *open_seeds(partition)))
-        self._epochs.put("meta", PENDING_SCOPE, _encode(self._counts))
+        self._epochs.put("meta", PENDING_SCOPE, msgspec.msgpack.encode(self._counts))
 
     def take_regained(self) -> list[Link]:
         """Return the links that have come into scope since the last call, to be offered now."""
@@ -173,7 +172,7 @@ class PendingScope:
         if not self.is_open and self._counts.kept:
             self._epochs.delete_range("scope", *PARTITIONED)
             self._counts.kept = 0
-        self._epochs.put("meta", PENDING_SCOPE, _encode(self._counts))
+        self._epochs.put("meta", PENDING_SCOPE, msgspec.msgpack.encode(self._counts))
         self._changed = False
 
 

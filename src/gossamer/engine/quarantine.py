@@ -16,7 +16,6 @@ from gossamer.world.workers import WorkerError
 SUSPECTS_MAX = 100_000
 ANSWER_BYTES_MAX = 256 << 20
 """A process with a longer answer counts as dead."""
-_encode = msgspec.msgpack.Encoder().encode
 _decode_suspect = msgspec.msgpack.Decoder(tuple[Reply, int, bytes]).decode
 """Returns a reply without its file, and size and digest of that."""
 _decode_examined = msgspec.msgpack.Decoder(Examined).decode
@@ -60,7 +59,7 @@ class Quarantine:
         file = reply.file
         assert file is None or isinstance(file, Spill)
         size_and_digest = (file.size, file.digest) if file is not None else (0, b"")
-        request = _encode((msgspec.structs.replace(reply, file=None), *size_and_digest))
+        request = msgspec.msgpack.encode((msgspec.structs.replace(reply, file=None), *size_and_digest))
         descriptor = file.fileno() if file is not None else None
         pool = WorkerPool(self._command, self._limit_s, 1, 0, self._environment, answer_bytes_max=ANSWER_BYTES_MAX)
         try:
@@ -78,7 +77,7 @@ class Quarantine:
     def _save(self) -> None:
         while len(self._suspects) > SUSPECTS_MAX:
             del self._suspects[next(iter(self._suspects))]
-        self._epochs.put("meta", SUSPECTS, _encode(self._suspects))
+        self._epochs.put("meta", SUSPECTS, msgspec.msgpack.encode(self._suspects))
 
 
 def examine_alone(seat: PoolSeat, examiner: Examiner) -> None:
@@ -93,4 +92,4 @@ def examine_alone(seat: PoolSeat, examiner: Examiner) -> None:
         reply = msgspec.structs.replace(reply, file=Spill.from_descriptor(question.file, size, digest))
     examined = examiner.examine(reply, 0)
     examined.content = msgspec.structs.replace(examined.content, file=None)
-    seat.answer(_encode(examined))
+    seat.answer(msgspec.msgpack.encode(examined))

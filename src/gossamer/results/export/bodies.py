@@ -18,13 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 from isal import igzip
-from msgspec.structs import replace
 
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.model import visits
 from gossamer.model.errors import ConfigError, DamagedError, StoreError
-from gossamer.model.extras import require
 from gossamer.model.pages import Page
 from gossamer.model.paths import is_file_name
 from gossamer.model.visits import NOT_MODIFIED, Headers, Reply, content_type, update_headers
@@ -33,6 +31,7 @@ from gossamer.results.export.work import ExportPiece
 from gossamer.stages.archive.chunks import Dechunked, is_chunked
 from gossamer.stages.archive.members import HEAD_BYTES_MAX, members_of, unpack_member
 from gossamer.stages.archive.segments import missing_warc
+from gossamer.stages.archive.uploads import store_at
 from gossamer.world.inputs import part_of
 
 if TYPE_CHECKING:
@@ -453,13 +452,8 @@ class StoredRecords:
 
 def _stores_of(file: Path) -> list[ObjectStore]:
     config = reopen(file) if file.exists() else Config()
-    urls = [url for url in (config.archive.store, config.state.checkpoint_uri) if url]
-    if not urls:
-        return []
-    require("obstore", "archive.store")
-    from gossamer.stages.archive.objectstore import ObjectStore  # noqa: PLC0415
-
-    return [ObjectStore(replace(config.archive, store=url)) for url in urls]
+    urls = (config.archive.store, config.state.checkpoint_uri)
+    return [store_at(url, config.archive, "archive.store") for url in urls if url]
 
 
 def _headers_of(own: ArchivedRecord, original: ArchivedRecord) -> Headers:

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from msgspec.structs import replace
-
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError, StoreError
 from gossamer.model.extras import require
@@ -18,7 +16,7 @@ from gossamer.model.product import FORGOTTEN
 from gossamer.results.forget.holdings import Holdings
 from gossamer.results.search.folder import remove_index
 from gossamer.stages.archive.seals import INDEX
-from gossamer.stages.archive.uploads import MANIFEST
+from gossamer.stages.archive.uploads import MANIFEST, store_at
 from gossamer.state.journals import STATE, ManifestEntry, Phase, is_uploaded
 from gossamer.state.sums import sums_of
 
@@ -33,13 +31,11 @@ class UploadedCopies:
 
     def __init__(self, config: Config) -> None:
         """Open the stores; sends no request yet. Raises ConfigError: obstore is missing, or the options are no good."""
-        require("obstore", "archive.store" if config.archive.store else "state.checkpoint_uri")
-        from gossamer.stages.archive.objectstore import ObjectStore  # noqa: PLC0415
-
+        options = config.archive
         checkpoints = config.state.checkpoint_uri
-        self._saved = ObjectStore(replace(config.archive, store=checkpoints)) if checkpoints else None
-        self._archive = ObjectStore(config.archive) if config.archive.store else None
-        self._keeps_warc = config.archive.store_keep_warc
+        self._archive = store_at(options.store, options, "archive.store") if options.store else None
+        self._saved = store_at(checkpoints, options, "state.checkpoint_uri") if checkpoints else None
+        self._keeps_warc = options.store_keep_warc
 
     def bring(self, entry: ManifestEntry, path: Path) -> bool:
         """Bring a file here from the store that has it; False if none is named. Raises ConfigError: the store does not

@@ -1,23 +1,16 @@
 """Files: archives opened for reading, on disk, in a package, or in an object store."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
-from msgspec.structs import replace
-
-from gossamer.model.extras import require
 from gossamer.results.imports.capture import Room, Source
 from gossamer.stages.archive.options import ArchiveOptions
+from gossamer.stages.archive.uploads import store_at
 from gossamer.world.inputs import open_input, open_ranges, part_of
-
-if TYPE_CHECKING:
-    from gossamer.stages.archive.objectstore import ObjectStore
 
 BUFFER_BYTES = 1 << 18
 AHEAD_BYTES = 4 << 20
@@ -49,15 +42,7 @@ def open_place(place: str, store: ArchiveOptions, size: int) -> BinaryIO:
     if "://" not in place:
         return open_input(Path(place))
     root, _, name = place.rpartition("/")
-    return open_ranges(partial(store_at(root, store).read_range, name), size, AHEAD_BYTES)
-
-
-def store_at(url: str, options: ArchiveOptions) -> ObjectStore:
-    """Return the object store at an address. Raises ConfigError."""
-    require("obstore", url)
-    from gossamer.stages.archive.objectstore import ObjectStore  # noqa: PLC0415
-
-    return ObjectStore(replace(options, store=url))
+    return open_ranges(partial(store_at(root, store, root).read_range, name), size, AHEAD_BYTES)
 
 
 def sizes_at(url: str, options: ArchiveOptions) -> dict[str, int]:
@@ -65,4 +50,5 @@ def sizes_at(url: str, options: ArchiveOptions) -> dict[str, int]:
     scheme, _, path = url.partition("://")
     bucket, _, name = path.partition("/")
     root = f"{scheme}://{bucket}"
-    return {f"{root}/{one}": size for one, size in sorted(store_at(root, options).sizes(name.rstrip("/")).items())}
+    sizes = store_at(root, options, root).sizes(name.rstrip("/"))
+    return {f"{root}/{one}": size for one, size in sorted(sizes.items())}

@@ -42,7 +42,6 @@ RENDERED = "rendered"
 SENT_TYPE = "sent_type"  # Tables of earlier versions lack it: the type as which a reply was read is taken there.
 _INDEXED = WarcRecordType.response | WarcRecordType.revisit | WarcRecordType.resource
 _TYPE_END = re.compile(r"[;\s]")
-_JSON = msgspec.json.Encoder()
 _FIELDS = msgspec.json.Decoder(dict[str, str])
 _PAGE = b'"status":"2'
 UNCHANGED = b'"status":"304"'
@@ -71,7 +70,7 @@ class IndexEntry(msgspec.Struct, frozen=True):
         fields |= {"digest": self.digest, "length": str(self.length), "offset": str(self.offset)}
         fields["filename"] = self.filename
         key = url if url.startswith("urn:") else surt(_with_request(url, sent) if mark else url)
-        return f"{key} {_stamp(self.instant_s)} ".encode() + _JSON.encode(fields) + b"\n"
+        return f"{key} {_stamp(self.instant_s)} ".encode() + msgspec.json.encode(fields) + b"\n"
 
 
 @lru_cache(maxsize=64)  # Many pages are fetched in each second.
@@ -101,7 +100,7 @@ class StandingRecords:
             now = _fields(line)
             stood = _fields(self.last)
             if now["digest"] and now["digest"] == stood["digest"]:
-                return line[: line.find(b" {") + 1] + _JSON.encode(stood | {"url": now["url"]}) + b"\n"
+                return line[: line.find(b" {") + 1] + msgspec.json.encode(stood | {"url": now["url"]}) + b"\n"
         return line
 
 

@@ -177,10 +177,17 @@ def uploads_of(options: ArchiveOptions, journals: Journals, dice: Dice, say: Cal
     """
     if not options.store:
         return None
-    require("obstore", "archive.store")
+    return Uploads(options, journals, store_at(options.store, options, "archive.store"), dice, say)
+
+
+def store_at(url: str, options: ArchiveOptions, what: str) -> ObjectStore:
+    """Return the object store at an address, with the other options of the archive's. Only then obstore is imported;
+    `what` is the key or option that needs it. Raises ConfigError: obstore is missing, or the options are no good.
+    """
+    require("obstore", what)
     from gossamer.stages.archive.objectstore import ObjectStore  # noqa: PLC0415
 
-    return Uploads(options, journals, ObjectStore(options), dice, say)
+    return ObjectStore(msgspec.structs.replace(options, store=url))
 
 
 def counts_of(store: str, manifest: Iterable[ManifestEntry]) -> UploadCounts | None:

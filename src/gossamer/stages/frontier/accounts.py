@@ -56,7 +56,6 @@ class AccountHolder(msgspec.Struct, eq=False):
     """Visits in flight that will be charged to the account."""
 
 
-_encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Account).decode
 
 
@@ -117,14 +116,14 @@ class Accounts:
         for key, data in self._epochs.scan("account", *partition_range(first, end)):
             account = _decode(data)
             account.round = own if account.round == number else 0
-            accounts[key] = _encode(account)
+            accounts[key] = msgspec.msgpack.encode(account)
         self._epochs.put_many("account", accounts)
 
     def cut(self) -> None:
         """Put the dirty accounts into the open epoch."""
         for held in self._dirty:
             account = held.account
-            self._epochs.put("account", held.key, _encode(account))
+            self._epochs.put("account", held.key, msgspec.msgpack.encode(account))
             if self._remembered is not None:
                 self._remembered.keep_spent(held.key, account.round, account.pages, account.wire_bytes, account.time_s)
             held.dirty = False

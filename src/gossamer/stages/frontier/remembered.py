@@ -28,7 +28,6 @@ class HostMemory(msgspec.Struct, array_like=True, frozen=True):
     origins: dict[str, Origin] | None
 
 
-_encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(HostMemory)
 
 
@@ -87,7 +86,7 @@ class Remembered:
             VERSION, self.now, record.delay_until, record.fetches_s, record.crawl_delay_s,
             record.backoffs, record.closed, record.reason, record.answered, record.origins,
         )  # fmt: skip
-        self._store.put(_key(partition, record.name), _encode(memory))
+        self._store.put(_key(partition, record.name), msgspec.msgpack.encode(memory))
 
     def read_spent(self, key: bytes) -> Spent | None:
         """Return the stored use of an account's budget, by its key in a crawl's store; None if there is none."""
@@ -96,7 +95,7 @@ class Remembered:
 
     def keep_spent(self, key: bytes, number: int, pages: int, wire_bytes: int, time_s: float) -> None:
         """Store an account."""
-        self._store.put(_account_key(key), _encode(Spent(VERSION, number, pages, wire_bytes, time_s)))
+        self._store.put(_account_key(key), msgspec.msgpack.encode(Spent(VERSION, number, pages, wire_bytes, time_s)))
 
     def round(self) -> tuple[int, float] | None:
         """Return number and beginning of the budget round that the last crawl was in."""
@@ -105,7 +104,7 @@ class Remembered:
 
     def keep_round(self, number: int, began_at: float) -> None:
         """Store the round."""
-        self._store.put(HOSTS_ROUND, _encode((number, began_at)))
+        self._store.put(HOSTS_ROUND, msgspec.msgpack.encode((number, began_at)))
 
 
 def _decode(data: bytes) -> HostMemory | None:

@@ -81,7 +81,6 @@ class WalkCounts(msgspec.Struct, array_like=True):
     """The number of `hosts` that the other shards know."""
 
 
-_encode = msgspec.msgpack.Encoder().encode
 _decode_page = msgspec.msgpack.Decoder(WalkedPage).decode
 _decode_walker = msgspec.msgpack.Decoder(Walker).decode
 _decode_place = msgspec.msgpack.Decoder(tuple[int, str]).decode
@@ -103,7 +102,7 @@ class WalkedPages:
 
     def put(self, url: Url, page: WalkedPage) -> None:
         """Store a page with this epoch."""
-        self._epochs.put("walk", _page_key(url.partition, url.fingerprint), _encode(page))
+        self._epochs.put("walk", _page_key(url.partition, url.fingerprint), msgspec.msgpack.encode(page))
 
     def begin_at(self, url: Url) -> None:
         """Let walks restart at a page. Call it once per page."""
@@ -111,7 +110,8 @@ class WalkedPages:
         stored = self._epochs.get("walk", known)
         number = int.from_bytes(stored) if stored is not None else 0
         if not number:
-            self._epochs.put("walk", WALKED_HOSTS + self.counts.hosts.to_bytes(8), _encode((url.partition, url.host)))
+            host = msgspec.msgpack.encode((url.partition, url.host))
+            self._epochs.put("walk", WALKED_HOSTS + self.counts.hosts.to_bytes(8), host)
             self.counts.hosts += 1
         self._epochs.put("walk", known, (number + 1).to_bytes(8))
         self._epochs.put("walk", _index_key(url.partition, url.host, number), url.fingerprint.to_bytes(8))
@@ -151,8 +151,8 @@ class WalkedPages:
     def cut(self, walkers: Iterable[Walker]) -> None:
         """Write the position of every walker to the open epoch, a few bytes each."""
         for walker in walkers:
-            self._epochs.put("walk", WALKERS + walker.number.to_bytes(2), _encode(walker))
-        self._epochs.put("walk", WALK_COUNTS, _encode(self.counts))
+            self._epochs.put("walk", WALKERS + walker.number.to_bytes(2), msgspec.msgpack.encode(walker))
+        self._epochs.put("walk", WALK_COUNTS, msgspec.msgpack.encode(self.counts))
 
 
 def has_walked(epochs: Epochs) -> bool:

@@ -58,7 +58,6 @@ class DocumentRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     version: int = VERSION
 
 
-_encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(DocumentRecord).decode
 
 RECORDS = b"usage:"
@@ -176,7 +175,7 @@ class SiteDocuments:
         return True
 
     def _keep(self, url: Url, address: str, record: DocumentRecord) -> None:
-        self._epochs.put("meta", _key(url, address), _encode(record))
+        self._epochs.put("meta", _key(url, address), msgspec.msgpack.encode(record))
         self._hold(url, address, record)
 
     def _documents_of(self, url: Url) -> tuple[Url, ...]:

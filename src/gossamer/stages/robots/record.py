@@ -52,13 +52,12 @@ class RobotsRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
         return max(self.fetched_at, self.failed_at)
 
 
-_encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(RobotsRecord)
 
 
 def encode(record: RobotsRecord) -> bytes:
     """Return the stored form of a record."""
-    return _encoder.encode(record)
+    return msgspec.msgpack.encode(record)
 
 
 def decode(data: bytes) -> RobotsRecord | None:

@@ -18,7 +18,6 @@ from gossamer.state.schema import CONTENT
 from gossamer.url.site import site_partition
 from gossamer.url.url import Url
 
-_encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Original).decode
 
 
@@ -44,7 +43,7 @@ class ExactContentSeen:
 
     def remember(self, digest: bytes, url: Url, original: Original) -> None:
         """Store the original, after `find` returned None: this does not check again."""
-        self._epochs.put("content", self._owner(url) + digest, _encode(original))
+        self._epochs.put("content", self._owner(url) + digest, msgspec.msgpack.encode(original))
 
 
 OWNERS_MAX = 1024
@@ -76,7 +75,9 @@ def without(
     if not has_url(holder.url):
         return data
     heir = heirs.get(holder.record_id)
-    return _encode(Original(heir.url, heir.fetched_at, heir.record_id, holder.links)) if heir is not None else b""
+    if heir is None:
+        return b""
+    return msgspec.msgpack.encode(Original(heir.url, heir.fetched_at, heir.record_id, holder.links))
 
 
 class NearContentSeen:

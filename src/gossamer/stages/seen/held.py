@@ -48,7 +48,6 @@ class HeldPart(msgspec.Struct, array_like=True, frozen=True):
     pages: list[bytes]
 
 
-_encode = msgspec.msgpack.Encoder().encode
 _decode_part = msgspec.msgpack.Decoder(HeldPart).decode
 _decode_page = msgspec.msgpack.Decoder(list[HeldRun]).decode
 
@@ -89,7 +88,7 @@ class HeldBatch:
         self.ways.extend(ways)
         self.groups.extend(groups)
         self._counts.append(len(links))
-        self._pages.append(_encode(runs))
+        self._pages.append(msgspec.msgpack.encode(runs))
         if len(self) - self._stored >= PART_LINKS_MAX:
             self.store()
 
@@ -104,7 +103,7 @@ class HeldBatch:
             bytes_of(self.fingerprints[start:]), bytes_of(self.ways[start:]), self.groups[start:].tobytes(),
             self._counts, self._pages,
         )  # fmt: skip
-        self._epochs.put("seen", key, _encode(value))
+        self._epochs.put("seen", key, msgspec.msgpack.encode(value))
         self._keys.append(key)
         self._starts.append(start)
         self._counts = []
@@ -247,9 +246,9 @@ def without(value: bytes, has: Callable[[str], bool]) -> bytes:
     left = HeldPart(
         bytes_of(array("Q", [fingerprints[place] for place in kept])),
         bytes_of(array("I", [ways[place] for place in kept])),
-        bytes(part.groups[place] for place in kept), [1] * len(kept), [_encode(page) for page in pages],
+        bytes(part.groups[place] for place in kept), [1] * len(kept), [msgspec.msgpack.encode(page) for page in pages],
     )  # fmt: skip
-    return _encode(left) if kept else b""
+    return msgspec.msgpack.encode(left) if kept else b""
 
 
 def _links(part: HeldPart, places: Sequence[int], name: NameUrl) -> Iterator[Link]:
