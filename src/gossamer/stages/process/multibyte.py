@@ -238,11 +238,6 @@ class _Incremental(codecs.BufferedIncrementalDecoder):
         return decode(data[:end], self._name), end
 
 
-def _find_codec(normalized: str) -> codecs.CodecInfo | None:
-    name = _NAMES.get(normalized)
-    return None if name is None else _codec(name)
-
-
 def _codec(name: str) -> codecs.CodecInfo:
     def write(text: str, errors: str = "strict") -> tuple[bytes, int]:
         return encode(text, name, errors), len(text)
@@ -254,4 +249,4 @@ def _codec(name: str) -> codecs.CodecInfo:
 
 
 _NAMES = {(CODEC + name).replace("-", "_"): name for name in (*_BASES, "iso-2022-jp")}
-codecs.register(_find_codec)
+codecs.register(lambda normalized: _codec(_NAMES[normalized]) if normalized in _NAMES else None)

@@ -127,8 +127,9 @@ def _rewrite(tree: LexborHTMLParser, placed: _Placing, depth: int) -> list[str]:
             node.replace_with(f"{_MARK}{len(templates)}{_MARK}")
             templates.append(new)
             continue
-        if tag in _LINED:
-            _keep_line_break(node.first_child)
+        first = node.first_child
+        if tag in _LINED and first is not None and first.tag == "-text" and first.text()[:1] == "\n":
+            first.insert_before("\n")  # Parsers drop the line break at the beginning of these elements.
         if placed.is_still:
             _show_still(tag, node)
         _element(tag.lower(), node, placed, depth)
@@ -197,12 +198,6 @@ def _with_templates(markup: str, templates: list[str]) -> str:
         return templates[at] if at < len(templates) else found[0]
 
     return _PLACE.sub(put, markup) if templates else markup
-
-
-def _keep_line_break(first: LexborNode | None) -> None:
-    """Add the line break that parsers drop at the beginning of an element, where a text begins with another one."""
-    if first is not None and first.tag == "-text" and first.text()[:1] == "\n":
-        first.insert_before("\n")
 
 
 def _is_dropped(tag: str, node: LexborNode) -> bool:

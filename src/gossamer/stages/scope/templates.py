@@ -92,10 +92,8 @@ def templates_of(text: str) -> tuple[str, ...]:
 def _directory(path: str) -> tuple[str, str, int]:
     """Return the template of a directory, its first segment and how many it has."""
     segments = [_general(segment) if segment else "" for segment in path.split("/")[1:]]
-    above = ""
-    for segment, equal in groupby(segments):
-        times = sum(1 for _ in equal)
-        above += f"/{segment}" * min(times, EQUAL_SEGMENTS_MAX) + "/**" * (times > EQUAL_SEGMENTS_MAX)
+    runs = [[f"/{segment}" for segment in equal] for _, equal in groupby(segments)]
+    above = "".join("".join(run[:EQUAL_SEGMENTS_MAX]) + ("/**" if run[EQUAL_SEGMENTS_MAX:] else "") for run in runs)
     return above, segments[0] if segments else "", len(segments)
 
 
