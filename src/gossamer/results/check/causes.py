@@ -45,19 +45,14 @@ class Cause(msgspec.Struct, frozen=True):
             pages = self.faults[0].pages if self.kind in OF_LINKS else []
             more = f" and {counted(len(pages) - 1, 'other page')}" if len(pages) > 1 else ""
             return f"{self.place}, on {pages[0]}{more}" if pages else self.place
-        noun = "link" if self.kind in OF_LINKS else "page"
-        origin = "from"
-        if self.kind == "missing_alt":
-            noun = "image"
-            origin = "on"
+        noun = "image" if self.kind == "missing_alt" else "link" if self.kind in OF_LINKS else "page"
+        origin = "on" if noun == "image" else "from"
         relations = {"template": "that many pages share, such as", "page": origin, "host": "to", "folder": "in"}
         return f"{counted(number, noun)} {relations[self.common]} {self.place}"
 
 
 def causes_of(faults: Iterable[SiteFault]) -> list[Cause]:
-    """Return the causes of faults: by severity, then those of most links or pages first. The cost grows with the pages
-    listed.
-    """
+    """Return causes by severity, then those of most links or pages first. The cost grows with the pages listed."""
     faults = list(faults)
     uses = Counter(mark for fault in faults for mark in _marks(fault))
     groups: dict[_CauseMark, list[SiteFault]] = {}

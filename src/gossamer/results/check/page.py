@@ -93,7 +93,7 @@ def _contents(by_kind: dict[str, list[SiteFault]], gone: int) -> str:
 def _causes(causes: Sequence[Cause]) -> str:
     rows = ([_severity(one.kind), (_kind_link(one.kind), ""), (_cause(one), str(one)), _number(one.faults)]
             for one in causes)  # fmt: skip
-    said = "One change is likely to mend all faults of a row."
+    said = "Begin at the top: one change is likely to mend all faults of a row."
     return _table("causes", "By cause", len(causes), said, ("Severity", "Fault", "Cause", "Faults"), rows)
 
 
