@@ -90,6 +90,7 @@ def forget_of(
     was written.
     """
     directory = directory_of(directory)
+    refuse_half_scaled(directory)
     config = reopen(directory / "crawl.toml")
     return forget(config, directory, ForgetRequest(pattern, until, reason, whom, everything), WallClock().now(), note)
 

@@ -228,8 +228,8 @@ def scale(
         except OSError as error:
             if error.errno not in NO_ROOM:
                 raise
-            again = f"gossamer scale {shell_word(directory)} --workers {workers}"
-            raise CrawlFailedError(f"{unwritable(error, directory)}, then {again} goes on") from error
+            again = f"then gossamer scale {shell_word(directory)} --workers {workers} goes on"
+            raise CrawlFailedError(f"{unwritable(error, directory)}, {again}") from error
         echo(harmless(f"{directory}: {counted(scaled.before, 'shard')} became {scaled.after}"))
         moved = counted(scaled.partitions_moved, "partition")
         echo(f"moved        {moved} of 4,096 with {counted(scaled.keys_moved, 'key')}")

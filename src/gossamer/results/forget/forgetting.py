@@ -14,14 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.assembly.home import (
-    CHECKPOINTS,
-    Home,
-    homes,
-    lock_directory,
-    refuse_half_scaled,
-    remove_unfinished_checkpoints,
-)  # fmt: skip
+from gossamer.assembly.home import CHECKPOINTS, Home, homes, lock_directory, remove_unfinished_checkpoints
 from gossamer.assembly.integrity import FORGETTING, half_forgotten
 from gossamer.assembly.schemes import namer_for
 from gossamer.config import Config
@@ -222,7 +215,6 @@ def _open(config: Config, directory: Path) -> ExitStack:
     refuse_linked(directory)
     with ExitStack() as undo:
         undo.callback(lock_directory(directory, 0.0).release)
-        refuse_half_scaled(directory)
         for home in every:
             home.require_here()
             if home.shards > 1:
