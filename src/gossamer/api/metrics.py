@@ -8,7 +8,7 @@ media types.
 import pkgutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 import msgspec
 from msgspec import UNSET
@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from gossamer.model.counters import SAYS
+from gossamer.model.counters import Counters
 from gossamer.model.product import __version__
 from gossamer.model.status import Status, read_status
 
@@ -110,11 +110,12 @@ def _of_status(status: Status) -> Iterator[Metric]:
     within = {seconds: status.counters.get(name) for name, seconds in DNS_WITHIN.items()}
     says = "Lookups by the seconds that they took at most"
     yield _by_label("dns_within", says, "seconds", within, CounterMetricFamily)
-    for name, what in SAYS.items():
+    for name, kind in get_type_hints(Counters, include_extras=True).items():
         if name in DNS_WITHIN:
             continue
         metric = name.removesuffix("_s") + "_seconds" if name in ("dns_s", "requests_s") else name
-        yield CounterMetricFamily(PREFIX + metric, f"{what}, in this process", status.counters.get(name, 0.0))
+        says = f"{kind.__metadata__[0]}, in this process"
+        yield CounterMetricFamily(PREFIX + metric, says, status.counters.get(name, 0.0))
     limits = status.hosts.get("limits", {}) if status.hosts is not UNSET else {}
     yield _by_label("active_hosts_by_limit", "Active hosts by what limits them", "limit", limits)
     alarms = {alarm.name for alarm in status.alarms}

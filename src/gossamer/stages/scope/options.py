@@ -1,9 +1,10 @@
 """Options: the section `scope` of the configuration."""
 
+import pkgutil
 import re
-from collections.abc import Callable, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import Annotated, Final, Literal
 
 from gossamer.model.errors import ConfigError
@@ -21,48 +22,9 @@ FOLLOWED = (
 )  # fmt: skip
 """Types of link that are always followed; others are recorded, and followed if `follow` names them."""
 
-USELESS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        # Listings in another order: Apache's 2 and 1.3, nginx's fancyindex; Caddy's by what no shop sorts by.
-        "listing_order": (
-            r"/\?(?:C=[NMSD][;&]O=[AD]|O=[AD][;&]C=[NMSD]|[NMSD]=[AD]|sort=(?:namedirfirst|size)&order=(?:asc|desc))$"
-        ),
-        # Sources, histories and forms of a page: MediaWiki, MoinMoin, Trac; DokuWiki, whose forms lock the page.
-        "wiki_actions": (
-            r"[?&](?:action=(?:edit|history|raw|info|delete|protect|submit|watch|diff|purge|rename|AttachFile)|"
-            r"oldid=|diff=|redlink=1|returnto=|rev=\d{10}(?:&|$)|"
-            r"do=(?:edit|revisions|diff|backlink|recent|media|login|register|export_\w+))|/wiki/[^?]*\?version="
-        ),
-        # Files and lists at each revision, annotations and differences. Each commit keeps a page, and each file one.
-        "code_histories": (
-            # cgit
-            r"/(?:tree|plain|blame|(?:raw)?diff|patch|log|refs)/[^?]*\?(?:.*&)?id2?=[0-9a-f]{40}|"
-            r"/commit/(?:[^?]+\?|\?.*&)(?:.*&)?id=[0-9a-f]{40}|/snapshot/[^/?]+\.(?:tar|zip)|"
-            r"/(?:atom|blame|commit|diff|log|plain)/[^?]+\?h=|/log/[^?]*\?(?:.*&)?showmsg=|"
-            # gitweb
-            r"[?;&]a=(?:blame|blobdiff|blob_plain|commitdiff|history|patch|search|snapshot)|"
-            r"[?;&]a=(?:tree|blob|(?:short)?log)[;&](?:.*[;&])?(?:hb=[0-9a-f]{40}|f=[^;&]*[;&]h=[0-9a-f]{40}$)|"
-            r"[?;&]a=(?:tree|(?:short)?log);h=[0-9a-f]{40}|"
-            # hg serve
-            r"/(?:annotate|comparison|diff|file|graph|(?:file|short)?log|raw-file|raw-rev)/[0-9a-f]{12}(?:[/?]|$)|"
-            r"/(?:annotate|comparison|raw-file)/[^/?]+/|/(?:diff|log)/tip/|[?&]revcount=\d|"
-            # Fossil
-            r"/(?:annotate|blame|fdiff|fileage|finfo|hexdump|timeline|vdiff|vpatch|whistory)\?|"
-            r"/(?:artifact|ci_tags|raw|sqlar|tarball|tkthistory|tkttimeline|vinfo|zip)/[0-9a-f]{10}|"
-            r"/(?:dir|file|tree)\?(?:.*&)?ci=[0-9a-f]{8}|"
-            # Gitea, GitLab and others with addresses of GitHub
-            r"/(?:blame|blob|commits|raw|tree|(?:blame|commits|media|raw|src)/commit)/[0-9a-f]{40}(?:[/?]|$)|"
-            # Trac, ViewVC
-            r"/(?:browser|changeset|log)(?:/[^?]*)?\?(?:.*&)?(?:annotate|old|order|rev|stop_rev)=|"
-            r"[?;&](?:view=(?:annotate|diff|log|patch)|pathrev=|r1=[\d.]+)"
-        ),
-        # WordPress: the form for a reply to a comment, on a page that also exists without the form.
-        "reply_forms": r"[?&](?:replytocom|like_comment)=",
-        # Buttons that share the page.
-        "share_links": r"[?&]share=(?:facebook|twitter|x|email|reddit|linkedin|tumblr|pinterest|pocket|telegram)\b",
-    }
-)
-"""Kinds of address that only repeat what others show."""
+_useless = (pkgutil.get_data("gossamer.stages.scope", "useless.toml") or b"").decode()
+USELESS: Final = {kind: "|".join(one.values()) for kind, one in tomllib.loads(_useless).items()}
+"""Patterns of addresses that only repeat what others show, by kind."""
 
 USELESS_DEFAULT: Final = ("listing_order",)
 """The kinds that are rejected by default."""
