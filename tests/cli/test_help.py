@@ -222,7 +222,7 @@ GUESSES = {
     ("search", "a", "b", "--count"): "--json", ("search", "a", "b", "-news"): "before words to leave out write --",
     ("export", "a", "--unique"): "the view latest", ("export", "a", "--overwrite"): "delete it, or name another",
     ("export", "a", "--sql=b"): "use --where with a condition", ("export", "a", "-f", "csv"): "use --to FORMAT",
-    ("export", "a", "--limit=3"): "any SQL", ("resume", "a", "--recrawl"): "fetches no page again",
+    ("resume", "a", "--recrawl"): "fetches no page again",
     ("resume", "a", "--force"): "fetches no page again", ("resume", "a", "--retry-failed"): "build DIR --retry 1",
     ("resume", "a", "--seeds=b"): "gossamer seed DIR URL", ("status", "a", "-f"): "--watch",
     ("status", "--all"): "--folder", ("du", "a"): "--json",

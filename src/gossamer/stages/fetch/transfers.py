@@ -31,8 +31,6 @@ _MEANING: Final[dict[int, tuple[str, bool, bool]]] = {
     pycurl.E_COULDNT_RESOLVE_PROXY: ("connect_error", True, True),
     pycurl.E_COULDNT_CONNECT: ("connect_error", True, True),
     pycurl.E_FTP_WEIRD_SERVER_REPLY: ("protocol_error", False, False),  # 8, for HTTP too
-    pycurl.E_HTTP2: ("protocol_error", True, False),
-    pycurl.E_PARTIAL_FILE: ("protocol_error", True, False),
     pycurl.E_OPERATION_TIMEDOUT: ("timeout", True, True),
     pycurl.E_SSL_CONNECT_ERROR: ("tls_error", True, True),
     pycurl.E_INTERFACE_FAILED: ("connect_error", True, True),
@@ -45,7 +43,6 @@ _MEANING: Final[dict[int, tuple[str, bool, bool]]] = {
     pycurl.E_BAD_CONTENT_ENCODING: ("protocol_error", False, False),
     pycurl.E_SSL_ISSUER_ERROR: ("tls_error", False, True),
     pycurl.E_SSL_INVALIDCERTSTATUS: ("tls_error", False, True),
-    _H2_STREAM: ("protocol_error", True, False),
     CURLE_PROXY: ("connect_error", True, True),
     100: ("too_large", False, False),  # CURLE_TOO_LARGE: one header line beyond 100 KB
     # The following errors are internal: with pinned addresses there is no name to resolve.
