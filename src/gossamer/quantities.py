@@ -24,6 +24,7 @@ BYTES: Mapping[str, int] = {
 COUNTS: Mapping[str, int] = {"k": 10**3, "m": 10**6, "g": 10**9}
 WORDS: Mapping[str, str] = {
     "": "a number",
+    "whole": "a whole number",
     "seconds": "a number of seconds, or a time with its unit, such as 500ms, 90s or 1h30m",
     "bytes": "a number of bytes, or one with its unit, such as 512MiB or 4GiB",
 }

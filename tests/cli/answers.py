@@ -295,7 +295,7 @@ ANSWERS = [
         "arabic.toml is not TOML: invalid value (at line 2, column 13); write max_pages = 3",
     ),
     *(
-        (["search", "crawled", "word", "--limit", typed], "--limit: expected a whole number")
+        (["search", "crawled", "word", "--limit", typed], f"--limit {typed}: expected a whole number")
         for typed in ("1.000", "\u0663")
     ),
     (

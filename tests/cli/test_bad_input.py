@@ -225,8 +225,8 @@ OTHERS = [
     (["demo", "-o", "folder"], "folder holds something else; name another with -o DIR"),
     (["demo", "--size", "huge"], "--size huge: expected small, medium or large"),
     (["simweb", "--size", "huge"], "--size huge: expected small, medium or large"),
-    (["search", "crawled", "words", "--limit", "ten"], "--limit: expected a whole number"),
-    (["rank", "crawled", "--damping", "half"], "--damping: expected a number"),
+    (["search", "crawled", "words", "--limit", "ten"], "--limit ten: expected a whole number"),
+    (["rank", "crawled", "--damping", "half"], "--damping half: expected a number"),
     (["simweb", "--port", "99999"], "--port 99999: expected 65535 or less"),
 ]
 

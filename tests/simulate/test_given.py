@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.lab.simulate.arguments import explicit_keys, number, options_of, revisits_of, settable_keys
+from gossamer.cli.arguments import quantity_of
+from gossamer.lab.simulate.arguments import explicit_keys, options_of, revisits_of, settable_keys
 from gossamer.lab.simulate.presets import ASSUMED, MEASURED, PRESETS, source_of
 from gossamer.lab.simulate.simulation import beyond_of
 from gossamer.model.errors import ConfigError
@@ -59,10 +60,10 @@ def test_a_mistake_is_one_line_that_names_the_place(
 
 
 def test_numbers_are_written_as_people_do() -> None:
-    assert [number(text, "--pages") for text in ("1e9", "1_000", "20")] == [10**9, 1_000, 20]
+    assert [quantity_of("--pages", text, "whole") for text in ("1e9", "1_000", "20")] == [10**9, 1_000, 20]
     for text in ("1.5", "many", "inf", "nan", ""):
         with pytest.raises(ConfigError, match=f"--pages {text}: expected a whole number"):
-            number(text, "--pages")
+            quantity_of("--pages", text, "whole")
 
 
 def test_every_value_has_a_source_or_is_called_assumed() -> None:

@@ -57,12 +57,7 @@ def _cast_value(param: Any, ctx: Any, value: Any) -> Any:
             order = f"; write {ctx.command_path} {' '.join(names)}" if len(names) > 1 else ""
             raise ConfigError(f"{word} is an address, and a path of this machine is expected{order}")
     if param.type.name in ("int", "float") and words:
-        from gossamer.quantities import read_quantity, whole_number
-
-        is_whole = param.type.name == "int"
-        numbers = [(whole_number if is_whole else read_quantity)(one, "") for one in words]
-        if None in numbers:
-            raise ConfigError(f"{param.opts[0]}: expected {'a whole number' if is_whole else 'a number'}")
+        numbers = [quantity_of(param.opts[0], one, "whole" if param.type.name == "int" else "") for one in words]
         value = numbers if several else numbers[0]
     return type(param).type_cast_value(param, ctx, value)
 
@@ -173,10 +168,10 @@ def make_plain(app: Typer) -> Typer:
 
 
 def quantity_of(option: str, text: str, unit: str) -> float:
-    """Return the seconds, bytes or number that an option names. Raises ConfigError: it names none."""
-    from gossamer.quantities import WORDS, read_quantity
+    """Return the seconds, bytes, number or `whole` number that an option names. Raises ConfigError: it names none."""
+    from gossamer.quantities import WORDS, read_quantity, whole_number
 
-    found = read_quantity(text, unit)
+    found = whole_number(text, "") if unit == "whole" else read_quantity(text, unit)
     if found is None or not abs(found) < (inf if unit == "seconds" else 2**63):
         raise ConfigError(f"{option} {text}: expected {WORDS[unit]}")
     return found

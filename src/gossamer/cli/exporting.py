@@ -173,7 +173,7 @@ def export(
         done = export_on_cluster(order, cluster, shown.advance)
     elif sets:
         raise ConfigError("--set: it gives options of object stores, for --cluster or a crawl in a store")
-    elif _is_stream(output):
+    elif output in _STDOUT or Path(output).is_fifo() or Path(output).is_char_device():
         if dedupe or against:
             raise ConfigError(f"-o {output}: an export without copies needs a directory; name one with -o DIR")
         require_crawl(directory)
@@ -191,12 +191,6 @@ def export(
         shown.line(line)
     shown.line(f"{_summary(output, done)}{time.monotonic() - started:.1f} s")
     return 0
-
-
-def _is_stream(output: str) -> bool:
-    """Return whether an output is read while it is written, as a pipe is, such as /dev/fd/63 of `>(gzip)`."""
-    path = Path(output)
-    return output in _STDOUT or path.is_fifo() or path.is_char_device()
 
 
 def _summary(output: str, done: Exported) -> str:

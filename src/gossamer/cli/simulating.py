@@ -13,7 +13,7 @@ from gossamer.cli.arguments import Json, Sets, quantity_of
 from gossamer.cli.crawl import with_parameters
 from gossamer.cli.directory import write_file
 from gossamer.cli.output import complain
-from gossamer.lab.simulate.arguments import explicit_keys, number, options_of, revisits_of
+from gossamer.lab.simulate.arguments import explicit_keys, options_of, revisits_of
 from gossamer.lab.simulate.figure import as_html, as_svg
 from gossamer.lab.simulate.presets import PRESETS
 from gossamer.lab.simulate.revisits import compare_policies, heading
@@ -48,10 +48,7 @@ class KeyOption(NamedTuple):
 
     def value(self, text: str) -> object:
         """Return the value that a text names. Raises ConfigError: it names none."""
-        if self.unit is None:
-            return text
-        option = f"--{self.option}"
-        return number(text, option) if self.unit == "whole" else quantity_of(option, text, self.unit)
+        return text if self.unit is None else quantity_of(f"--{self.option}", text, self.unit)
 
 
 KEYS: Mapping[str, KeyOption] = {

@@ -107,7 +107,7 @@ def test_bad_input_is_one_line(warc: Path, tmp_path: Path) -> None:
     for arguments, says in (
         (["nothing.warc"], "there is no archive"),
         ([str(warc), "--since", "yesterday"], "--since yesterday: expected a date"),
-        ([str(warc), "--status", "ok"], "--status: expected a whole number"),
+        ([str(warc), "--status", "ok"], "--status ok: expected a whole number"),
         ([str(warc), "--seed", "a.example"], "did you mean https://a.example/ ?"),
         ([str(warc), "--link", "--copy"], "--copy and --link"),
     ):

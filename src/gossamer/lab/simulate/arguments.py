@@ -11,7 +11,6 @@ from gossamer.lab.simulate.revisits import RevisitsOptions
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.model.errors import ConfigError
 from gossamer.options import OptionsError, Section, convert, keys_of, nearest, to_table
-from gossamer.quantities import whole_number
 
 SIMWEB = "simweb."
 OF_DRAWN_HOSTS = frozenset(
@@ -95,14 +94,6 @@ def settable_keys(options: type[Section] = SimulateOptions) -> list[str]:
         elif name != "preset":
             keys.append(name)
     return keys
-
-
-def number(text: str, option: str) -> int:
-    """Return a whole number written as people do: 1000, 1_000, 1e9. Raises ConfigError: it is not a number."""
-    value = whole_number(text, "")
-    if value is None:
-        raise ConfigError(f"{option} {text}: expected a whole number, such as 1000000 or 1e6")
-    return value
 
 
 def _put_together(values: Mapping[str, object], sets: Iterable[str]) -> Values:

@@ -60,10 +60,9 @@ _TABLES_OF = {"pagefiles": ["pages", "links"]} | {
 
 _TEXTS = (*FORMS, "cdxj")
 """Formats that are one file of text."""
-_FILES = (*_TEXTS, "wacz", *database.FORMATS)
-_ENDINGS = {
-    ".json": "jsonl", ".ndjson": "jsonl", ".zip": "wacz", ".parquet": "parquet", ".md": "", ".html": "",
-} | {f".{to}": to for to in _FILES}  # fmt: skip
+ONE_FILE = (*_TEXTS, "wacz", *database.FORMATS)
+_ENDINGS = {".json": "jsonl", ".ndjson": "jsonl", ".zip": "wacz", ".md": "", ".html": "", ".parquet": "parquet"}
+_ENDINGS |= {f".{to}": to for to in ONE_FILE}
 """Formats by the endings that say them; an empty text where none does that."""
 
 
@@ -221,8 +220,6 @@ def export(
             rows = {name: removed.pop(name) for name in [*removed] if name in ("texts", "chunks")}
         else:
             rows = _make(work, crawl, request, means, progress)
-        if to in _TEXTS:
-            work.pack()
         if permitted is not None and to in BODIES_ONLY:
             shutil.copyfile(work.folder / FOLDER / LIST, work.out / LIST)
         work.finish()
@@ -260,7 +257,7 @@ def _check_name(to: str, target: Path) -> None:
             f"-o {target}: {to} is not compressed by its name, as jsonl, csv and cdxj are; name it {bare}"
         )
     says = _ENDINGS.get(bare.suffix.lower(), to)
-    if says != to and to not in _FILES:
+    if says != to and to not in ONE_FILE:
         raise ConfigError(f"-o {target}: {to} makes a folder of files; name one, such as -o {bare.with_suffix('')}")
     if says != to:
         other = f"write --to {says}, or " if says else ""

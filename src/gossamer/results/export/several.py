@@ -13,15 +13,14 @@ import zstandard
 
 from gossamer.results.export import corpus
 from gossamer.results.export.bodies import ArchivedPage, Contents, MarkdownPage, Means, PageText, Texts
-from gossamer.results.export.export import Exported
+from gossamer.results.export.export import ONE_FILE, Exported
+from gossamer.results.export.tables import FORMS
 from gossamer.results.export.work import ExportFolder, ExportOrder, Progress
 
 CONTENTS = "contents.sqlite"
 PAGES_A_COMMIT = 500
 _OF_CONTENTS = frozenset(("markdown", *corpus.FORMATS))
-FILES = {to: f"pages.{to}" for to in ("jsonl", "csv")} | {
-    to: f"crawl.{to}" for to in ("cdxj", "wacz", "duckdb", "sqlite")
-}
+FILES = {to: f"{'pages' if to in FORMS else 'crawl'}.{to}" for to in ONE_FILE}
 """Names of exports that are files; those of folders are their formats."""
 _decode = msgspec.msgpack.Decoder(MarkdownPage | None).decode
 T = TypeVar("T")

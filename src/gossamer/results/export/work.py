@@ -231,19 +231,17 @@ class ExportFolder(WorkFolder):
 
     @property
     def text(self) -> Path:
-        """The file of an export that is one file of text; `pack` makes `out` of it where the target is compressed."""
+        """The file of an export that is one file of text; `out` is made of it where the target is compressed."""
         return self.folder / "text" if self.target.suffix in PACKED else self.out
 
-    def pack(self) -> None:
-        """Compress the finished text as the name of the target says. About 20 ms a MB."""
-        if self.text == self.out:
-            return
+    def _pack(self) -> None:
+        """Compress a finished text as the name of the target says. About 20 ms a MB."""
         with self.text.open("rb") as plain, self.out.open("wb") as out:
             if self.target.suffix == ".zst":
                 zstandard.ZstdCompressor().copy_stream(plain, out)
-            else:
-                with gzip.GzipFile("", "wb", 6, out, 0.0) as packed:
-                    shutil.copyfileobj(plain, packed, 1 << 20)
+                return
+            with gzip.GzipFile("", "wb", 6, out, 0.0) as packed:
+                shutil.copyfileobj(plain, packed, 1 << 20)
 
     def begin(self, inputs: ExportInputs) -> None:
         """Fix the inputs of the export. From now on it reads nothing else, also while the crawl goes on."""
@@ -263,6 +261,8 @@ class ExportFolder(WorkFolder):
     def finish(self) -> None:
         """Rename the finished export to its target. Everything in it becomes durable first."""
         if not self.is_complete:
+            if self.text != self.out and self.text.exists():
+                self._pack()
             if self.out.is_dir():
                 sync_everything()
             else:
