@@ -163,6 +163,7 @@ def test_a_network_that_falls_apart_loses_nothing_and_visits_nothing_twice(
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.long
 @pytest.mark.promise(
     "Crash safety", "Killing any process of a crawl at any moment loses no discovered URL and archives no page twice."
 )

@@ -303,7 +303,8 @@ def test_what_is_typed_for_a_number_is_never_a_smaller_one(crawl: Served, opened
     page.fill("#host-name", "slowed.example")
     page.fill("[name=pages]", "10,000")
     page.get_by_role("button", name="Change", exact=True).click()
-    expect(says(page, "host")).to_have_text('host.slowed.example.pages is "10,000", expected a whole number')
+    expected = 'host.slowed.example.pages is "10,000", expected a whole number'
+    expect(says(page, "host")).to_have_text(f"{expected}; write 10000")
     assert page.input_value("[name=pages]") == "10,000"
 
 
@@ -491,7 +492,7 @@ def test_addresses_of_parts_work_with_back_and_reload(crawl: Served, opened: Ope
     page.locator("#host-shown").fill("left.example")
     page.press("#host-shown", "Enter")
     expect(page).to_have_url(f"{crawl.base}#host=left.example")
-    expect(page.locator("#host-answer table").first).to_contain_text("left.example")
+    expect(page.locator("#host-answer table", has_text="left.example").first).to_be_visible()
     page.go_back()
     expect(page.locator("#host-shown")).to_have_value("walk.example")
     page.go_forward()

@@ -66,6 +66,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 @pytest.mark.promise(
     "Files and exports", "Several formats at once hold what each holds alone, and find each page's content once."
 )
@@ -88,6 +89,7 @@ def test_several_formats_are_what_each_is_alone(
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 @pytest.mark.promise(
     "Files and exports", "`search` among several formats builds the index of the texts found for them."
 )
@@ -127,6 +129,7 @@ def test_search_among_formats_indexes_what_was_found_for_them(
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_one_that_was_interrupted_keeps_what_it_found(
     crawled: Path, tmp_path: Path, found: list[str], monkeypatch: pytest.MonkeyPatch, find_here: Callable[[], None]
 ) -> None:

@@ -117,6 +117,7 @@ def complete(words: list[str]) -> list[str]:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_bash_completes_commands_and_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))

@@ -56,6 +56,7 @@ def log_in(directory: Path, ours: Site, *, closes: bool) -> str:
     return says
 
 
+@pytest.mark.long
 @pytest.mark.acceptance
 @pytest.mark.promise("Operation", "A crawl continues the session of a login by hand in a browser.")
 def test_a_crawl_begins_and_goes_on_with_logins_by_hand(tmp_path: Path) -> None:

@@ -234,6 +234,7 @@ def test_commands_on_a_crawl_that_runs(run: Gossamer, site: str) -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_several_shards_of_one_machine(run: Gossamer, site: str) -> None:
     crawl(run, site, "several", "--workers", "2")
     assert {path.name for path in (run.directory / "several/state").glob("shard-*")} == {"shard-0", "shard-1"}

@@ -68,8 +68,8 @@ class HostileServer:
 
             def do_GET(self) -> None:
                 server.counts[self.path] += 1
-                known = server.answers | (server.with_cookies if self.headers["Cookie"] else {})
-                answer = known.get(self.path)
+                known = server.with_cookies.get(self.path) if self.headers["Cookie"] else None
+                answer = known or server.answers.get(self.path)
                 self.send_response(answer.status if answer else 404)
                 if answer is not None:
                     self.send_header("Content-Type", answer.media_type)

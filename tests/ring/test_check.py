@@ -256,6 +256,7 @@ def test_an_ended_check_is_listed_again_without_a_request(checked: tuple[Path, D
     assert files[0] == files[1]
 
 
+@pytest.mark.long
 @pytest.mark.promise("Operation", "`gossamer check --since` lists what is new and what is gone since another check.")
 def test_a_second_check_says_what_is_new_and_what_is_gone(tmp_path: Path) -> None:
     with HostileServer({"/": page("Home", links("/a", "/gone"))}) as server:
@@ -284,7 +285,7 @@ def test_the_least_severity_that_fails_a_check_can_be_chosen(tmp_path: Path, lev
     ("words", "said"),
     [
         (("--fail-on", "worst"), "--fail-on worst: expected error, warning, notice"),
-        (("--since", "no"), "no directory no"),
+        (("--since", "no"), "--since no: expected the directory of a check"),
         (("--baseline", "no.csv"), "--baseline: cannot read no.csv: No such file or directory; name a CSV file of"),
         (("--baseline", "other.csv"), "--baseline other.csv has no columns fault, url and detail; name a CSV file of"),
         (("--sarif", "no/f.sarif"), "there is no directory no; make it, or name another file than no/f.sarif"),

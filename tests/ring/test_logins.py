@@ -91,6 +91,7 @@ def test_a_site_behind_logins_is_crawled_wholly(tmp_path: Path, names: str) -> N
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 @pytest.mark.promise("Crash safety", "A crash neither loses a session nor brings back one that had ended.")
 def test_a_site_behind_logins_is_crawled_wholly_in_spite_of_kills(tmp_path: Path, names: str) -> None:
     with served() as (ours, theirs), command_line(tmp_path / "crawl") as running:

@@ -127,12 +127,8 @@ def export(
     ],
     output: Annotated[str, Option("--output", "-o", metavar="PATH", help="Output path; - is standard output.")],
     table: Annotated[str, Option("--table", metavar="NAME", help="Table: pages, links, or one of a module.")] = "",
-    where: Annotated[
-        str, Option("--where", metavar="SQL", help="Export only rows that match this SQL condition.")
-    ] = "",
-    limit: Annotated[
-        int | None, Option("--limit", metavar="N", help="Export at most N rows, of jsonl and csv.")
-    ] = None,
+    where: Annotated[str, Option("--where", metavar="SQL", help="Only rows that match this SQL condition.")] = "",
+    limit: Annotated[int | None, Option("--limit", metavar="N", help="Rows at most, of jsonl and csv.")] = None,
     permitted: Permitted = "",
     unknown: Annotated[
         bool, Option("--unknown", help="With --permitted: also pages about which nothing is stated.")
@@ -158,8 +154,9 @@ def export(
     if output.endswith("/") and to in FILES:
         raise ConfigError(f"-o {output}: {to} makes one file; name it, such as -o {output}{table or 'pages'}.{to}")
     shown = Shown(sys.stderr, quiet=quiet)
-    chosen: dict[str, Any] = {"table": table, "where": where, "permitted": permitted, "unknown": unknown}
-    chosen["limit"] = limit
+    chosen: dict[str, Any] = {
+        "table": table, "where": where, "limit": limit, "permitted": permitted, "unknown": unknown,
+    }  # fmt: skip
     bytes_max = bytes_of(f"{memory}MB" if memory.isdigit() else memory)
     limits: dict[str, Any] = {"chunk_tokens": chunk_tokens, "memory_bytes_max": bytes_max}
     started = time.monotonic()
@@ -176,9 +173,7 @@ def export(
     elif output in _STDOUT or Path(output).is_fifo() or Path(output).is_char_device():
         if dedupe or against:
             raise ConfigError(f"-o {output}: an export without copies needs a directory; name one with -o DIR")
-        require_crawl(directory)
-        with nullcontext(sys.stdout.buffer) if output in _STDOUT else Path(output).open("wb") as out:
-            done = views.stream_of(directory, to, out, **chosen)
+        done = _stream(directory, to, output, chosen)
         if done.running:
             shown.line(_of_running(directory, done.unread))
         return 0
@@ -191,6 +186,12 @@ def export(
         shown.line(line)
     shown.line(f"{_summary(output, done)}{time.monotonic() - started:.1f} s")
     return 0
+
+
+def _stream(directory: Path, to: str, output: str, chosen: dict[str, Any]) -> Exported:
+    require_crawl(directory)
+    with nullcontext(sys.stdout.buffer) if output in _STDOUT else Path(output).open("wb") as out:
+        return views.stream_of(directory, to, out, **chosen)
 
 
 def _summary(output: str, done: Exported) -> str:

@@ -95,6 +95,7 @@ def test_it_is_finished_after_a_kill_at_each_step_of_the_plan(jobs: Forks, crawl
         assert case.outcome() == wanted
 
 
+@pytest.mark.long
 @pytest.mark.acceptance
 @pytest.mark.timeout(3600)
 def test_it_is_finished_after_a_kill_at_any_change_of_the_disk(jobs: Forks, crawl: Path, tmp_path: Path) -> None:

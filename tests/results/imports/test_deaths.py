@@ -93,6 +93,7 @@ def as_har(folder: Path) -> Path:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 @pytest.mark.parametrize("make", [as_warc, as_deflated, as_har])
 def test_pages_that_kill_the_process_cost_themselves(make: Callable[[Path], Path], tmp_path: Path) -> None:
     archive = make(tmp_path)

@@ -383,7 +383,7 @@ def test_a_proxy_that_is_silent_for_all_hosts_that_answered_is_to_blame(run: Run
 
         async with serving(answer) as proxy:
             at = f"http://u:secret@127.0.0.1:{proxy.port}"
-            async with speaking(proxy=at, proxy_resolves=True, request_s_max=0.5) as module:
+            async with speaking(proxy=at, proxy_resolves=True, request_s_max=2.0) as module:
                 assert not any(await blamed(*(f"dead{number}" for number in range(8))))
                 assert not any(await blamed("a", "b", "c", "d", "e"))
                 is_mute = True

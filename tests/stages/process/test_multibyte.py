@@ -60,6 +60,7 @@ def test_every_pair_of_the_index_is_read(name: str) -> None:
     assert digest(decode(all_of(name), name)) == INDEXES[name]
 
 
+@pytest.mark.long
 @pytest.mark.acceptance
 def test_chromium_reads_the_same() -> None:
     """Its TextDecoder is the standard's; it also has the encodings of one byte."""
