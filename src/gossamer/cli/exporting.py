@@ -154,9 +154,7 @@ def export(
     if output.endswith("/") and to in FILES:
         raise ConfigError(f"-o {output}: {to} makes one file; name it, such as -o {output}{table or 'pages'}.{to}")
     shown = Shown(sys.stderr, quiet=quiet)
-    chosen: dict[str, Any] = {
-        "table": table, "where": where, "limit": limit, "permitted": permitted, "unknown": unknown,
-    }  # fmt: skip
+    part: dict[str, Any] = {"table": table, "where": where, "limit": limit, "permitted": permitted, "unknown": unknown}
     bytes_max = bytes_of(f"{memory}MB" if memory.isdigit() else memory)
     limits: dict[str, Any] = {"chunk_tokens": chunk_tokens, "memory_bytes_max": bytes_max}
     started = time.monotonic()
@@ -165,7 +163,7 @@ def export(
             raise ConfigError("-o -: with --cluster, name a directory that all machines see, or the URI of a store")
         source = uri_of(directory) or str(directory.resolve())
         earlier = tuple(str(one.resolve()) for one in against or ())
-        options = {**chosen, **limits, "dedupe": dedupe}
+        options = {**part, **limits, "dedupe": dedupe}
         order = ShareOrder(source, output, to, options, tuple(sets or ()), against=earlier)
         done = export_on_cluster(order, cluster, shown.advance)
     elif sets:
@@ -173,14 +171,14 @@ def export(
     elif output in _STDOUT or Path(output).is_fifo() or Path(output).is_char_device():
         if dedupe or against:
             raise ConfigError(f"-o {output}: an export without copies needs a directory; name one with -o DIR")
-        done = _stream(directory, to, output, chosen)
+        done = _stream(directory, to, output, part)
         if done.running:
             shown.line(_of_running(directory, done.unread))
         return 0
     else:
         require_crawl(directory)
         copies: dict[str, Any] = {"dedupe": dedupe, "against": against or ()}  # What they can be is checked there.
-        done = views.export_of(directory, to, Path(output), **chosen, **limits, **copies, progress=shown.advance)
+        done = views.export_of(directory, to, Path(output), **part, **limits, **copies, progress=shown.advance)
     shown.clear()
     for line in _notes(directory, done, permitted, unknown=unknown, dedupe=dedupe):
         shown.line(line)
