@@ -65,7 +65,7 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     ip: str
     """The checked address to connect to, IPv6 without brackets; the module must connect nowhere else."""
     port: int
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: Headers = ()
     """Beyond those the module sends itself (User-Agent, Accept, Accept-Encoding)."""
     body_bytes_max: int = 0
     """Cut the body here and mark it; 0 takes the module's own bound."""
@@ -134,7 +134,7 @@ class Reply(msgspec.Struct, frozen=True):
 
     url: str
     status: int
-    headers: tuple[tuple[str, str], ...]
+    headers: Headers
     """In the order received, names as sent, values decoded as latin-1."""
     body: bytes
     """As sent: still compressed where Content-Encoding says so. Empty where `file` holds it."""
@@ -299,7 +299,7 @@ _CONTENT_TYPES_MAX = 1024
 _BLANK = " \t\r"
 
 
-def content_type(headers: tuple[tuple[str, str], ...]) -> tuple[str, str]:
+def content_type(headers: Headers) -> tuple[str, str]:
     """Return the media type, lower case without parameters, and the charset as written; each empty if not given.
 
     Of several types, in one header or in several, the last well-formed one counts; the charset of an equal one before

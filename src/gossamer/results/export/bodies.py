@@ -162,14 +162,8 @@ class MarkdownPage(NamedTuple):
     def as_sent(self) -> tuple[str, str, dict[str, str | int], str, PageText | None, str]:
         """Return the fields for another process."""
         facts = {name: encodable(value) if isinstance(value, str) else value for name, value in self.facts.items()}
-        return (
-            encodable(self.markdown),
-            self.text_method,
-            facts,
-            encodable(self.text),
-            self.visible,
-            encodable(self.heading_ids),
-        )
+        markdown, text, heading_ids = map(encodable, (self.markdown, self.text, self.heading_ids))
+        return markdown, self.text_method, facts, text, self.visible, heading_ids
 
 
 def encodable(text: str) -> str:

@@ -27,6 +27,8 @@ from gossamer.results.export.source import RowSource, pieces_of
 from gossamer.results.export.tables import FORMS, export_parquet, export_rows, stream_rows
 from gossamer.results.export.wacz import export_wacz
 from gossamer.results.export.work import (
+    PACKED,
+    TEXT,
     ExportFolder,
     ExportInputs,
     ExportOrder,
@@ -51,7 +53,7 @@ _OF_ALL_TABLES = ("parquet", *database.FORMATS)
 """Formats that hold all tables, unless one is named."""
 _KEPT = (
     "runs-pages", "runs-links", "lines", "logs", "plan.parquet", "index.cdx.gz", "index.idx", "pages.jsonl", FOLDER,
-    NAMES, "text", *corpus.KEPT, *database.KEPT,
+    NAMES, TEXT, *corpus.KEPT, *database.KEPT,
 )  # fmt: skip
 NEED_WARCS = frozenset(("markdown", "wacz", "pagefiles", "mirror", *corpus.FORMATS))
 _TABLES_OF = {"pagefiles": ["pages", "links"]} | {
@@ -251,7 +253,7 @@ def order_of(crawl: ExportedCrawl, request: ExportRequest, target: Path) -> Expo
 
 def _check_name(to: str, target: Path) -> None:
     """Raise ConfigError if the name of a target says another format, or a compression that this one does not have."""
-    bare = target.with_suffix("") if target.suffix in (".gz", ".zst") else target
+    bare = target.with_suffix("") if target.suffix in PACKED else target
     if bare is not target and to not in _TEXTS:
         raise ConfigError(
             f"-o {target}: {to} is not compressed by its name, as jsonl, csv and cdxj are; name it {bare}"

@@ -29,6 +29,8 @@ Progress = Callable[[str, int, int], None]
 """Called with the table or the step, what is done of it, and of how much."""
 PACKED = (".gz", ".zst")
 """Endings of names that say how a file of text is compressed."""
+TEXT = "text"
+"""Such a file, before it is compressed."""
 S = TypeVar("S", bound=msgspec.Struct)
 
 
@@ -232,7 +234,7 @@ class ExportFolder(WorkFolder):
     @property
     def text(self) -> Path:
         """The file of an export that is one file of text; `out` is made of it where the target is compressed."""
-        return self.folder / "text" if self.target.suffix in PACKED else self.out
+        return self.folder / TEXT if self.target.suffix in PACKED else self.out
 
     def _pack(self) -> None:
         """Compress a finished text as the name of the target says. About 20 ms a MB."""

@@ -102,10 +102,11 @@ class Audit(TypedModule):
         """As `process`. Yields each few milliseconds of a sitemap, where other work may run."""
         if page.media_type in HTML_TYPES:
             self._read_page(page, findings)
+        if findings.announcement is None:
+            return
         # Of a sitemap, the sets of versions in other languages that it names, and the pages of each set.
-        known = findings.announcement.versions if findings.announcement is not None else {}
         base = Base(page.url)
-        for sets in slices_of(list(known.items())[:ROWS_MAX]):
+        for sets in slices_of(list(findings.announcement.versions.items())[:ROWS_MAX]):
             for versions, entries in sets:
                 named = (one.partition(" ") for one in versions)
                 alternates = [f"{code} {base.join(href) or href}" for code, _, href in named if code]

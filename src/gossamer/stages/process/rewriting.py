@@ -127,8 +127,7 @@ def _rewrite(tree: LexborHTMLParser, placed: _Placing, depth: int) -> list[str]:
             node.replace_with(f"{_MARK}{len(templates)}{_MARK}")
             templates.append(new)
             continue
-        first = node.first_child
-        if tag in _LINED and first is not None and first.tag == "-text" and first.text()[:1] == "\n":
+        if tag in _LINED and (first := node.first_child) and first.tag == "-text" and first.text()[:1] == "\n":
             first.insert_before("\n")  # Parsers drop the line break at the beginning of these elements.
         if placed.is_still:
             _show_still(tag, node)

@@ -11,7 +11,7 @@ import msgspec
 
 from gossamer.model.counters import Counters
 from gossamer.model.outcomes import CUT_SHORT, UNCONNECTED, status_error
-from gossamer.model.visits import Failure, Reply, max_age_s, retry_after_s, shorten_wait
+from gossamer.model.visits import NOT_MODIFIED, Failure, Reply, max_age_s, retry_after_s, shorten_wait
 from gossamer.stages.robots.options import RobotsOptions
 from gossamer.stages.robots.record import AnswerKind, RecentlyUsed, RobotsRecord
 from gossamer.stages.robots.rules import RobotsRules, cut
@@ -192,7 +192,7 @@ class RobotsGate:
         return self._fail(previous, now, status_error(status), asked_s=delay_asked_s(result, now))
 
     def _follow_redirect(self, before: RobotsRecord | None, reply: Reply, now: float, hops: int) -> RobotsRecord | str:
-        if reply.status == 304 and before is not None and before.kind != AnswerKind.UNREACHABLE:
+        if reply.status == NOT_MODIFIED and before is not None and before.kind != AnswerKind.UNREACHABLE:
             return RobotsRecord(before.kind, before.text, now, now + self._ttl_s(reply))
         location = location_of(value for name, value in reply.headers if name.lower() == "location")
         target = join(reply.url, location) if location and reply.status != 304 else None

@@ -137,8 +137,8 @@ class Trap(msgspec.Struct):
             return True
         if not one.referrer:
             return False
-        covers = _host_of(one.referrer) == self.host and self.template in (*templates_of(one.referrer), WHOLE_HOST)
-        return one.depth <= NEAR_DEPTH or not covers or fingerprint(one.referrer) in self.different
+        is_near = one.depth <= NEAR_DEPTH
+        return is_near or not self._covers(one.referrer) or fingerprint(one.referrer) in self.different
 
     def note_spared(self, address: str, sketch: Callable[[], Sketch] | None) -> None:
         """Count a page that was spared. `sketch` as in `Traps.note_page`."""
@@ -157,6 +157,9 @@ class Trap(msgspec.Struct):
         self.credit = min(CREDIT_PAGES, self.credit + 1) if differs else self.credit - 1
         if self.pages_spared >= SPARED_PAGES_MAX:
             self.credit = 0
+
+    def _covers(self, address: str) -> bool:
+        return _host_of(address) == self.host and self.template in (*templates_of(address), WHOLE_HOST)
 
     def says(self) -> str:
         """Return a sentence for people."""
