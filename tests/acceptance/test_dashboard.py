@@ -832,7 +832,7 @@ def test_running_crawls_come_first_and_numbers_are_in_their_order(archives: Serv
     )
     expect(page.locator("#counts")).to_have_text("Not known.")
     answer = json.loads(urlopen(f"{archives.base}api/crawls").read())
-    one = answer["crawls"][0] | {"state": "finished"}  # Its figures may still be read.
+    one = answer["crawls"][0] | {"state": "finished", "resumable": True}  # Its figures may still be read.
     answer["crawls"] = [one | {"name": f"crawl-{n}", "runs": n == 100} for n in (1, 10, 100, 2)]
     answer["crawls"] += [one | {"name": f"failed-{n}", "state": "failed", "begun": bool(n)} for n in (0, 1)]
     page.route("**/api/crawls", lambda route: route.fulfill(json=answer))
