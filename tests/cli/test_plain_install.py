@@ -283,7 +283,8 @@ def test_a_demo_that_was_killed_is_resumed_with_its_web(run: Gossamer) -> None:
 @pytest.mark.long
 def test_conformance(run: Gossamer) -> None:
     run.deadline_s = 500.0
-    assert run("conformance")[0] == Exit.FINISHED
+    code, out, _ = run("conformance")
+    assert code == Exit.FINISHED, out
 
 
 @pytest.mark.heavy

@@ -166,9 +166,11 @@ class CommandLine:
         return at
 
     def until_commit(self) -> None:
-        """Wait for one commit more: a crawl that dies again and again before one is ended by its supervisor."""
+        """Wait for a commit that began after the call; one may be under way. A crawl that dies again and again before
+        its first one is ended by its supervisor.
+        """
         before = progress(self.directory / "state")
-        until(lambda: progress(self.directory / "state") > before)
+        until(lambda: progress(self.directory / "state") > before + 1)
 
     def wait(self, timeout_s: float = 100.0) -> int:
         assert self.process is not None

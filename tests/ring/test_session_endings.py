@@ -151,7 +151,6 @@ def test_what_ends_the_session_is_known_after_a_kill(tmp_path: Path) -> None:
         running.crawl((f"{site.root}/p/0",), *sets)
         until(lambda: sum(site.ended.values()) >= 4)
         running.until_commit()
-        running.until_commit()
         running.kill_child()
         assert running.wait() == 0
     require_all_pages(rows(tmp_path / "crawl/pages"))

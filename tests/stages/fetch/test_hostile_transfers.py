@@ -224,7 +224,7 @@ def test_a_server_that_drips_framing_is_ended_by_low_speed(run: Run) -> None:
     async def drip(_server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
         writer.write(CHUNKED + b"5;")
         while not writer.is_closing():
-            writer.write(b"x" * 500)
+            writer.write(b"x" * 5_000)
             await asyncio.sleep(0.02)
         return False
 
