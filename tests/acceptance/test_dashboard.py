@@ -29,12 +29,14 @@ from tests.crash.crawls import environment
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.together, pytest.mark.timeout(300)]
 
-END_S_MAX = 60
+END_S_MAX = 120
 REFUSED = ("status of 422",)
 """What the browser says where the server refuses, beside what the page says."""
+LATE = ("status of 504",)
+"""What it says where an archive is read for too long, which a busy machine may do."""
 LOST = (
-    "ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "ERR_CONTENT_LENGTH_MISMATCH", "ERR_EMPTY_RESPONSE",
-    "ERR_INCOMPLETE_CHUNKED_ENCODING",
+    "ERR_CONNECTION_", "ERR_CONTENT_LENGTH_MISMATCH", "ERR_EMPTY_RESPONSE", "ERR_INCOMPLETE_CHUNKED_ENCODING",
+    "ERR_SOCKET_NOT_CONNECTED",
 )  # fmt: skip
 """What it says where no server answers, or no longer: one may be killed in the middle of an answer."""
 AXE = Path(__file__).parents[2] / ".axe/package/axe.min.js"
@@ -152,7 +154,7 @@ def archives(web: Endless, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             [sys.executable, "-m", "gossamer", "crawl", web.url("archived.example"), "-c", str(rules), "--hosts",
              str(web.names(folder)), "-o", str(folder / "many" / name), "--allow-private", "--contact",
              "me@example.org", "--politeness", "own", "--max-pages", str(pages), "--quiet", "--set",
-             "scope.traps=false"], env=environment(), timeout=90,
+             "scope.traps=false"], env=environment(), timeout=240,
         )  # fmt: skip
         assert done.returncode == 0
     with Served("serve", "--folder", folder / "many", "--port", "0") as served:
@@ -186,7 +188,7 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         done = subprocess.run(
             [sys.executable, "-m", "gossamer", "crawl", f"http://127.0.0.1:{port}/", "-o", str(folder / "crawl"),
              "--allow-private", "--contact", "me@example.org", "--politeness", "own", "--scope", "any", "--quiet",
-             "--delay", "0.2", "--per-host", "1", "--set", "crawl.commit_s=0.1"], env=environment(), timeout=90,
+             "--delay", "0.2", "--per-host", "1", "--set", "crawl.commit_s=0.1"], env=environment(), timeout=240,
         )  # fmt: skip
         assert done.returncode == 0
     finally:
@@ -348,12 +350,18 @@ def test_a_host_that_is_excluded_gets_no_more_requests(crawl: Served, web: Endle
     page.fill("#exclude-hosts", "left.example")
     page.press("#exclude-hosts", "Enter")
     expect(says(page, "exclude")).to_have_text("left.example: no more requests.")
-    since = web.more(6, "walk.example")  # What was in flight is over by the first of these.
-    web.more(8, "walk.example")
-    assert web.asked("left.example", since + 6) == []
+    assert_no_more(web, "left.example")
     page.fill("#exclude-hosts", "no host at all/")
     page.press("#exclude-hosts", "Enter")
     expect(says(page, "exclude")).to_have_class("said bad")
+
+
+def assert_no_more(web: Endless, host: str) -> None:
+    """Check that a host gets no requests, but for what was in flight, which may reach its server late."""
+    web.more(8, "walk.example")
+    since = len(web.log)
+    web.more(8, "walk.example")
+    assert web.asked(host, since) == []
 
 
 @pytest.mark.long
@@ -391,7 +399,7 @@ def test_concurrency_and_filters_change(crawl: Served, web: Endless, opened: Ope
     page = opened(crawl.address, complains=REFUSED)
     until(lambda: web.at_once_most > 1)
     changed(page, "crawl.concurrency", "1", "crawl.concurrency: 256 → 1")
-    web.more(5)
+    web.more(12)  # As many as were in flight, which may reach the server late, and more.
     web.at_once_most = 0
     web.more(10)
     assert web.at_once_most == 1
@@ -399,9 +407,7 @@ def test_concurrency_and_filters_change(crawl: Served, web: Endless, opened: Ope
     changed(page, "crawl.concurrency", "256", "crawl.concurrency: 1 → 256")
     web.more(2, "filtered.example")
     changed(page, "scope.exclude", '["filtered[.]example.*/p"]', "scope.exclude")
-    since = web.more(6, "walk.example")
-    web.more(8, "walk.example")
-    assert web.asked("filtered.example", since + 6) == []
+    assert_no_more(web, "filtered.example")
     changed(page, "crawl.concurrency", "many", "whole number", kind="bad")
 
 
@@ -482,7 +488,7 @@ def test_two_tabs_see_what_the_other_one_set(crawl: Served, opened: Opened) -> N
 
 
 def test_addresses_of_parts_work_with_back_and_reload(crawl: Served, opened: Opened) -> None:
-    page = opened(crawl.address)
+    page = opened(crawl.address, complains=LATE)
     moves(page)
     for part in ("charts", "lately", "hosts", "ask", "steer"):
         page.goto(f"{crawl.base}#{part}")
@@ -526,7 +532,7 @@ WIDE = """() => {
 def test_no_page_scrolls_sideways(
     crawl: Served, archives: Served, failed: Served, opened: Opened, look: dict[str, object]
 ) -> None:
-    page = opened(crawl.address, **look)
+    page = opened(crawl.address, complains=LATE, **look)
     moves(page)
     page.locator("#pages button").first.click()
     expect(page.locator("#why-answer .verdict")).to_contain_text("fetched")
@@ -554,6 +560,7 @@ def test_no_page_scrolls_sideways(
     assert page.evaluate(WIDE) == [0, []]
     for button, dialog in (("Schedule…", "scheduling"), ("Continue…", "continuing"), ("Delete…", "deleting")):
         page.get_by_role("button", name=f"{button} one").click()
+        expect(page.locator(f"#{dialog}")).to_be_visible()
         box = page.locator(f"#{dialog}").bounding_box()
         assert box is not None
         assert box["x"] >= 0
@@ -598,8 +605,9 @@ def test_without_the_token_nothing_can_be_commanded(crawl: Served, web: Endless,
     page = opened(crawl.base)
     expect(page.locator("#hint")).to_contain_text("Controls are off")
     buttons = page.locator("button.control")
-    assert buttons.count() == 8
-    assert all(buttons.nth(place).is_disabled() for place in range(8))
+    expect(buttons).to_have_count(8)
+    for button in buttons.all():
+        expect(button).to_be_disabled()
     moves(page)
     refused = page.request.post(f"{crawl.base}api/pause", data={})
     assert refused.status == 401
@@ -660,7 +668,7 @@ def test_it_is_used_with_the_keyboard_and_on_a_phone(crawl: Served, opened: Open
 @pytest.mark.long
 def test_it_passes_the_rules_of_axe(crawl: Served, opened: Opened, look: dict[str, object]) -> None:
     assert AXE.exists(), "axe-core is missing: `make axe` fetches it"
-    page = opened(crawl.address, bypass_csp=True, **look)  # What checks the page comes from elsewhere.
+    page = opened(crawl.address, complains=LATE, bypass_csp=True, **look)  # What checks the page comes from elsewhere.
     moves(page)
     page.locator("#pages button").first.click()
     expect(page.locator("#why-answer .timeline li")).not_to_have_count(0)
@@ -683,7 +691,7 @@ def test_a_crawl_can_be_continued_where_something_is_left(opened: Opened, tmp_pa
             done = subprocess.run(
                 [sys.executable, "-m", "gossamer", "crawl", address, "-o", str(tmp_path / "many" / name), "--quiet",
                  "--allow-private", "--contact", "me@example.org", "--politeness", "own", "--max-pages", pages],
-                env=environment(), timeout=90,
+                env=environment(), timeout=240,
             )  # fmt: skip
             assert done.returncode == 0
     with Served("serve", "--folder", tmp_path / "many", "--port", "0") as served:
@@ -708,6 +716,7 @@ def test_ten_thousand_hosts_are_counted_and_few_are_shown(opened: Opened, tmp_pa
         with Served(
             "crawl", "--seeds", tmp_path / "seeds", "-o", tmp_path / "crawl", "--hosts", tmp_path / "hosts", "--serve",
             "0", "--allow-private", "--contact", "me@example.org", "--set", "crawl.stop_s=1",
+            "--set", "politeness.address_delay_s=3600",  # All have one address: the last one waits.
         ) as served:  # fmt: skip
             page = opened(served.address, complains=LOST)
             expect(page.locator("#card-hosts small")).to_contain_text("10,000 known")
@@ -747,7 +756,7 @@ def test_it_says_at_a_glance_how_the_crawl_is(crawl: Served, opened: Opened) -> 
 
 
 def test_a_host_is_shown_with_its_queue_and_its_requests(crawl: Served, opened: Opened) -> None:
-    page = opened(crawl.address)
+    page = opened(crawl.address, complains=LATE)
     moves(page)
     page.locator("#active th a", has_text="walk.example").click()
     answer = page.locator("#host-answer")
@@ -871,7 +880,7 @@ def test_a_crawl_that_is_over_is_shown_by_what_came_of_it(
     expect(page.locator("#card-pages b")).to_have_text("3")
     expect(page.locator("#card-failed b")).to_have_text("7")
     expect(page.locator("#card-failed small")).to_have_text("70.0% of 10 tried")
-    assert float(page.locator("#card-rate b").inner_text()) > 0
+    expect(page.locator("#card-rate b")).to_have_text(re.compile("[1-9]"))
     expect(page.locator("#failures-says")).to_contain_text("7 of 10 attempts failed or were refused. By reason")
     rows = page.locator("#reasons tbody tr")
     expect(rows).to_have_count(3)
@@ -910,9 +919,9 @@ def test_a_crawl_that_fetched_nothing_says_why(opened: Opened, tmp_path: Path) -
     port = free_port()
     command = [
         sys.executable, "-m", "gossamer", "crawl", f"https://127.0.0.1:{port}/", "-o", str(tmp_path / "many/none"),
-        "--allow-private", "--contact", "me@example.org", "--politeness", "own", "--quiet", "--max-time", "1s",
+        "--allow-private", "--contact", "me@example.org", "--politeness", "own", "--quiet", "--max-time", "6s",
     ]  # fmt: skip
-    subprocess.run(command, env=environment(), timeout=60)
+    subprocess.run(command, env=environment(), timeout=120)
     with Served("serve", "--folder", tmp_path / "many", "--port", "0") as served:
         page = opened(served.address, complains=LOST)
         expect(page.locator("#crawls tbody tr")).to_contain_text("no seed could be fetched")

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from http.server import ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 from urllib.request import urlopen
 
@@ -160,18 +161,26 @@ def served(crawled: tuple[str, Path]) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
-def page(served: Served) -> Iterator[Page]:
+def page(served: Served, crawled: tuple[str, Path]) -> Iterator[Page]:
     """A page of a browser that reaches the console, its replay, and a proxy that notes all other requests."""
     port = int(served.base.rstrip("/").rpartition(":")[2])
+    # The next one, unless another program has it.
+    replay_port = versions_of(served, f"{crawled[0]}/one")["replay_port"]
     proxy = ThreadingHTTPServer(("127.0.0.1", 0), _Proxy)
     with serving(proxy), sync_playwright() as playwright:
-        bypassed = f"<-loopback>;127.0.0.1:{port};127.0.0.1:{port + 1}"
+        bypassed = f"<-loopback>;127.0.0.1:{port};127.0.0.1:{replay_port}"
         browser: Browser = launch_chromium(
             playwright, f"--proxy-server=http://127.0.0.1:{proxy.server_address[1]}",
             f"--proxy-bypass-list={bypassed}", "--disable-background-networking", "--disable-component-update",
         )  # fmt: skip
         yield browser.new_page()
         browser.close()
+
+
+def versions_of(served: Served, url: str) -> dict[str, Any]:
+    with urlopen(f"{served.base}api/versions?url={quote(url)}") as answer:
+        found: dict[str, Any] = json.load(answer)
+    return found
 
 
 def leaked() -> list[str]:
@@ -214,8 +223,7 @@ SHOW = """urls => {
 def test_a_replayed_page_looks_as_on_its_server(crawled: tuple[str, Path], served: Served, page: Page) -> None:
     urls = []
     for name in SHOWN:
-        with urlopen(f"{served.base}api/versions?url={quote(f'{crawled[0]}/{name}')}") as answer:
-            found = json.load(answer)
+        found = versions_of(served, f"{crawled[0]}/{name}")
         urls.append(f"http://127.0.0.1:{found['replay_port']}/{found['versions'][0]['replay']}")
     page.goto(served.base)
     _Proxy.asked.clear()
