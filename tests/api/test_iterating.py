@@ -151,7 +151,7 @@ on_page = lambda: None
 ended = threading.Event()
 interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)
 
-def until(is_so, deadline=time.monotonic() + 60):
+def until(is_so, deadline=time.monotonic() + 200):
     while not is_so() and time.monotonic() < deadline:
         time.sleep(0.001)
 
@@ -180,7 +180,7 @@ crawl = gossamer.crawl(site, output=sys.argv[1], allow_private=True, politeness=
 def test_a_program_that_leaves_its_loop_ends(tmp_path: Path, how: str) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", PROGRAM + LEAVING[how], str(tmp_path / "crawl")],
-        capture_output=True, text=True, check=False, timeout=100,
+        capture_output=True, text=True, check=False, timeout=240,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "state stopped\n", "")
     assert status_of(tmp_path / "crawl")["state"] == "stopped"
@@ -199,7 +199,7 @@ CELLS = (
 def test_a_notebook_shows_a_progress_bar(site: str, tmp_path: Path) -> None:
     cells = [nbformat.v4.new_code_cell(cell.format(site=site)) for cell in CELLS]
     notebook = nbformat.v4.new_notebook(cells=cells)
-    nbclient.NotebookClient(notebook, timeout=60, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    nbclient.NotebookClient(notebook, timeout=240, resources={"metadata": {"path": str(tmp_path)}}).execute()
     assert [len(cell.outputs) for cell in notebook.cells] == [0, 1, 1, 0], "each bar is redrawn in its place"
     looped, awaited = (cell.outputs[0].data for cell in notebook.cells[1:3])
     assert looped["text/html"].startswith('<progress value="1.000" max="1"')

@@ -23,7 +23,11 @@ from tests.answering import Answering
 from tests.cli.conftest import Real
 
 DEADLINE_S = 60.0
-SMALL = ("crawl.commit_s=0.1", "state.cache_bytes=1048576", "state.write_buffer_bytes=1048576")
+SMALL = (
+    "crawl.commit_s=0.1", "state.cache_bytes=1048576", "state.write_buffer_bytes=1048576", "watch.stall_s=60",
+    "watch.commit_s_max=60",
+)  # fmt: skip
+"""Small, and without alarms for what a busy machine holds up."""
 QUICK = tuple(word for text in SMALL for word in ("--set", text))
 
 

@@ -96,8 +96,9 @@ def test_what_it_is_reported_it_does(call: Caller, directory: Path, web: str) ->
     assert call.post("/api/pause").json["state"] == "paused"
     assert call.status()["state"] == "paused"
     assert call.post("/api/unpause").json["state"] == "running"
-    assert call.post("/api/seed", urls=[f"{web}1000", f"{web}1001"]).json == {"added": 2, "known": 0, "rejected": 0}
-    assert call.get(f"/api/why?url={web}1000").json["depth"] == 0
+    far = [f"{web}{number}" for number in (10**9, 10**9 + 1)]  # The crawl does not come there in the time of a test.
+    assert call.post("/api/seed", urls=far).json == {"added": 2, "known": 0, "rejected": 0}
+    assert call.get(f"/api/why?url={far[0]}").json["depth"] == 0
     assert call.post("/api/exclude", hosts=["a.example", ".b.example"]).json == {
         "excluded": ["a.example", ".b.example"]
     }

@@ -20,6 +20,7 @@ from gossamer.console.operations import Bounds
 from gossamer.console.server import serve_app
 from gossamer.console.service import OWN_SHARE, Service
 from gossamer.console.serving import console_app
+from gossamer.model import status
 from gossamer.model.standing import Lasting
 
 HOSTILE = "\n\nevent: status\ndata: {}\n\n<script>"
@@ -99,9 +100,9 @@ async def looking(desk: Desk, readers: int = 1) -> AsyncIterator[list[Reader]]:
 
 @asynccontextmanager
 async def serving(desk: Desk) -> AsyncIterator[str]:
-    options = ConsoleOptions(request_s_max=5.0)
+    options = ConsoleOptions(request_s_max=60.0)
     async with Service(options.connections_max, OWN_SHARE) as service:
-        app = console_app(desk, Access(TOKEN, True, Bounds(1_000, 5.0)), service)
+        app = console_app(desk, Access(TOKEN, True, Bounds(1_000, 60.0)), service)
         async with serve_app(app, options, 0, service) as address:
             yield address
 
@@ -116,7 +117,7 @@ async def came(address: str, token: str = "") -> Reader:
 
 def run(work: Coroutine[Any, Any, None]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(240):
             await work
 
     asyncio.run(bounded())
@@ -147,8 +148,9 @@ def test_a_second_is_made_once_for_all_and_not_at_all_for_nobody() -> None:
             begun = asyncio.get_running_loop().time()
             for _ in range(3):
                 await asyncio.gather(*(reader.until("status") for reader in readers))
+            made = desk.count("status")
             lasted_s = asyncio.get_running_loop().time() - begun
-        assert desk.count("status") <= lasted_s / events.TICK_S + 3, "with the one of the end"
+        assert made <= lasted_s / events.TICK_S + 2
         assert desk.count("about") == 6
         assert {request["after"] for request in desk.asked if "after" in request} == {7}, "each attempt is told once"
         asked = len(desk.asked)
@@ -171,7 +173,17 @@ def test_while_it_starts_it_is_reported_so_and_the_rest_later() -> None:
     run(scenario())
 
 
-def test_what_is_over_is_seldom_looked_at() -> None:
+def test_what_is_over_is_seldom_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "OVER_S", 3_600.0)
+    feeds: list[EventFeed] = []
+    begin = EventFeed.__init__
+
+    def note(feed: EventFeed, *arguments: Any) -> None:
+        feeds.append(feed)
+        begin(feed, *arguments)
+
+    monkeypatch.setattr(EventFeed, "__init__", note)
+
     async def scenario() -> None:
         desk = Desk()
         desk.state = "finished"
@@ -182,6 +194,7 @@ def test_what_is_over_is_seldom_looked_at() -> None:
             assert desk.count("status") == 2
             assert [request["detail"] for request in desk.asked if request["verb"] == "status"] == [True, True]
             desk.state = "running"
+            feeds[0]._again_at = 0.0  # The time has passed.
             while (await first.until("status"))["status"]["state"] != "running":
                 pass
             assert (await first.until("status"))["status"]["hosts"] == {}
@@ -189,15 +202,11 @@ def test_what_is_over_is_seldom_looked_at() -> None:
     run(scenario())
 
 
-def test_hosts_are_looked_at_as_seldom_as_their_cost_asks_for() -> None:
-    class Slow(Desk):
-        async def ask(self, request: dict[str, object]) -> dict[str, object]:
-            if request.get("detail"):
-                await asyncio.sleep(0.05)
-            return await super().ask(request)
+def test_hosts_are_looked_at_as_seldom_as_their_cost_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status, "DETAIL_COST_MAX", 1e-9)  # After one look no other is cheap enough.
 
     async def scenario() -> None:
-        desk = Slow()
+        desk = Desk()
         told = EventFeed(desk, Service(64, OWN_SHARE).counts)
         first = await told._make_message()
         assert b'"hosts"' in first
@@ -248,6 +257,8 @@ def test_a_crawl_that_is_gone_is_reported_with_the_reason() -> None:
 def test_a_stream_beyond_the_bound_waits_a_moment_and_then_takes_the_place_of_the_oldest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(events, "STAY_S_MIN", 3_600.0)
+
     async def scenario() -> None:
         async with serving(Desk()) as address:
             readers = [await came(address) for _ in range(STREAMS_MAX)]
@@ -269,6 +280,8 @@ def test_a_stream_beyond_the_bound_waits_a_moment_and_then_takes_the_place_of_th
 
 
 def test_a_stream_with_the_token_gives_way_to_none_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "STAY_S_MIN", 3_600.0)
+
     async def scenario() -> None:
         async with serving(Desk()) as address:
             readers = [await came(address) for _ in range(STREAMS_MAX)]
@@ -307,15 +320,15 @@ def test_who_does_not_read_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     run(scenario())
 
 
-def test_a_server_that_ends_ends_its_streams_at_once() -> None:
+def test_a_server_that_ends_ends_its_streams_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "STOP_S", 3_600.0)
+
     async def scenario() -> None:
         desk = Desk()
         async with serving(desk) as address:
             reader = await came(address)
             await reader.until("status")
-            begun = asyncio.get_running_loop().time()
             desk.state = "finished"
-        assert asyncio.get_running_loop().time() - begun < server.STOP_S
         rest = await reader.reader.read()
         assert rest.endswith(b"0\r\n\r\n"), "ended as it should be, not broken off"
         assert b'"state":"finished"' in rest, "the page does not keep a state that is over"

@@ -16,7 +16,8 @@ ORDINARY = 30
 
 def crawl_of_site(site: Site, directory: Path, *settings: str, module: str = "") -> Crawl:
     arguments = [site.url("/"), "--politeness", "own", "--allow-private"]
-    for setting in ("crawl.commit_s=0.1", *settings):
+    # What a busy machine holds up is no alarm, of which the log would have a line.
+    for setting in ("crawl.commit_s=0.1", "watch.stall_s=60", "watch.commit_s_max=60", *settings):
         arguments += ["--set", setting]
     if module:
         arguments += ["--set", f'process.modules=["{DEADLY}:{module}"]']
