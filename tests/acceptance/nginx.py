@@ -17,7 +17,7 @@ from tests.answering import free_port
 
 NGINX = shutil.which("nginx", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"]))
 PORTS_TRIED = 5
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
 CONFIGURATION = """\
 {user}daemon off;
 pid {at}/pid;

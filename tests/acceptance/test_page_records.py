@@ -156,9 +156,9 @@ def replayed_in_browser(wacz: Path, url: str, folder: Path, words: str = "Brough
     with serving(server), sync_playwright() as playwright:
         browser = launch_chromium(playwright, "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
         page = browser.new_page()
-        for _ in range(LOADS_MAX):  # The first one may come before the worker answers.
+        for load in range(1, LOADS_MAX):  # The first one may come before the worker answers.
             page.goto(f"http://127.0.0.1:{server.server_address[1]}/page.html")
-            for _ in range(50):
+            for _ in range(50 * load):  # On a busy machine one takes long.
                 page.wait_for_timeout(100)
                 if words in (found := replayed_document(page, url)):
                     return found

@@ -69,7 +69,7 @@ def values_of(queries: str, expression: str) -> list[object]:
     for window in ("6h", "1h", "30m", "15m", "1m"):
         expression = expression.replace(f"[{window}]", "[10s]")
     try:
-        with urlopen(queries + urlencode({"query": expression}), timeout=30) as answer:
+        with urlopen(queries + urlencode({"query": expression}), timeout=120) as answer:
             found = json.load(answer)
     except HTTPError as error:
         raise AssertionError(f"{expression}: {error.read().decode()}") from error
@@ -95,7 +95,7 @@ def test_every_expression_has_a_value(tmp_path: Path) -> None:
                     time.sleep(2.0)
                     wanted = {one: less for one, less in wanted.items() if not values_of(queries, less)}
                 assert not wanted, "\n".join(wanted)
-                with urlopen(queries.replace("query?", "rules"), timeout=30) as answer:
+                with urlopen(queries.replace("query?", "rules"), timeout=120) as answer:
                     [group] = json.load(answer)["data"]["groups"]
                 assert [(one["name"], one["health"]) for one in group["rules"]] == [
                     (one["alert"], "ok") for one in RULES

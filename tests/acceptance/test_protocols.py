@@ -32,7 +32,7 @@ pytestmark = pytest.mark.acceptance
 PYGOPHERD = Path("/usr/sbin/pygopherd")
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 DIRECTORIES, FILES_EACH = 12, 8
-DEADLINE_S = 20.0
+DEADLINE_S = 120.0
 
 
 @pytest.fixture(scope="module")

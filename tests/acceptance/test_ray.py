@@ -100,7 +100,6 @@ def test_a_wrong_runtime_environment_is_one_line(
     assert (done.returncode, said in done.stderr, done.stderr.count("\n")) == (2, True, 1), done.stderr
 
 
-@pytest.mark.promise("Several shards", "Ray places shards as `cluster.placement` says, where their resources are.")
 @pytest.mark.long
 def test_a_service_that_has_another_tmp_is_one_line(web: SimwebProcess, nodes: Nodes, tmp_path: Path) -> None:
     """PrivateTmp of systemd hides Ray's sockets: Ray would end the process with its stack."""
@@ -114,6 +113,8 @@ def test_a_service_that_has_another_tmp_is_one_line(web: SimwebProcess, nodes: N
     assert "its sockets are not here; a service with PrivateTmp needs `ray start --temp-dir`" in done.stderr
 
 
+@pytest.mark.promise("Several shards", "Ray places shards as `cluster.placement` says, where their resources are.")
+@pytest.mark.long
 def test_shards_are_packed_on_the_machine_that_has_what_they_need(
     web: SimwebProcess, nodes: Nodes, tmp_path: Path
 ) -> None:
@@ -158,14 +159,16 @@ def test_rays_metrics_are_those_of_the_status(web: SimwebProcess, tmp_path: Path
             until(lambda: sum(exported(port, "gossamer_pages").values()) > 10 or running.poll() is not None, 90)
             assert gossamer("pause", directory).returncode == 0
             until(lambda: exported(port, "gossamer_pages") == stood(directory, "pages"), 60)
+            until(lambda: answer("status", directory)["in_flight"] == 0, 60)
+            # Each comes with the next report of its shard.
+            until(lambda: exported(port, "gossamer_received_bytes") == stood(directory, "wire_bytes"), 60)
+            until(lambda: exported(port, "gossamer_queued_urls") == stood(directory, "queued"), 60)
             status = answer("status", directory)
-            assert (status["state"], status["in_flight"]) == ("paused", 0)
-            assert exported(port, "gossamer_received_bytes") == stood(directory, "wire_bytes")
-            assert exported(port, "gossamer_queued_urls") == stood(directory, "queued")
+            assert status["state"] == "paused"
             outcomes = status["outcomes"]
             assert isinstance(outcomes, dict)
             failed = sum(outcomes.values()) - sum(outcomes.get(one, 0) for one in ("fetched", "redirected"))
-            assert sum(exported(port, "gossamer_failed_attempts").values()) == failed
+            until(lambda: sum(exported(port, "gossamer_failed_attempts").values()) == failed, 60)
         finally:
             running.kill()
             running.wait()

@@ -8,8 +8,8 @@ import re
 import subprocess
 import sys
 import zipfile
+from collections import Counter
 from pathlib import Path
-from time import sleep
 from urllib.parse import urlsplit
 
 import pytest
@@ -43,15 +43,21 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     (root / "stays.html").write_bytes(FIRST.replace(b"first", b"only"))
     with Nginx(root, at / "nginx") as nginx, command_line(at / "crawl") as running:
         running.crawl((f"{nginx.origin}/",), *SETS, mode="continuous")
-        until(lambda: (at / "crawl/state/store").exists() and len(list(nginx.log())) >= 6)
-        sleep(2.5)
-        (root / "changes.html").write_bytes(SECOND)
-        before = len(list(nginx.log()))
-        until(lambda: len(list(nginx.log())) >= before + 10)
+        until(lambda: statuses(nginx, "/changes.html") >= Counter({200: 1, 304: 1}))
+        until(lambda: statuses(nginx, "/stays.html")[304] > 1)
+        (root / "new").write_bytes(SECOND)
+        (root / "new").replace(root / "changes.html")  # Whole, for a visit at that moment.
+        before = statuses(nginx, "/changes.html")[304]
+        until(lambda: statuses(nginx, "/changes.html") >= Counter({200: 2, 304: before + 1}))
         assert running.process is not None
         running.process.terminate()
         assert running.wait() == 130, running.errors.read_text()
     return at, nginx.origin
+
+
+def statuses(nginx: Nginx, path: str) -> Counter[int]:
+    """Return how often a page was answered with each status."""
+    return Counter(one.status for one in nginx.log() if one.path == path)
 
 
 @pytest.mark.long

@@ -39,8 +39,10 @@ WEB = SimwebOptions.plain(
 )  # fmt: skip
 KILLS = 4
 INTERVAL_S_MAX = 8.0
-EDGE_S = 0.5
-"""Between the start of a request, as the crawl has it, and the instant at which the server looked."""
+EDGE_S = 1.5
+"""Between the start of a request, as the crawl has it, and the instant at which the server looked: what takes longer
+is ended by `BRIEF`.
+"""
 DELAY_S = 0.05
 ORDINARY = re.compile(r"/(?:[a-z]+/p(\d+)\.html)?")
 ALL = (b"\0\0", b"\xff\xff")

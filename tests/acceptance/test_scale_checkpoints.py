@@ -47,7 +47,7 @@ def test_a_crawl_that_is_restored_from_its_checkpoints_alone_knows_what_moved(tm
             sets = (f"state.checkpoint_uri='{store}'", "state.checkpoint_s=3")
             with slow_crawl(web, directory, 2, *sets) as (running, complaints):
                 until(partial(has_pages, directory, 10), 90)
-                time.sleep(3.0)  # Each of the two has a checkpoint.
+                until(partial(have_checkpoints, tmp_path / f"checkpoints-{number}"), 90)
                 order_and_lose(directory, 5, running, dice)
                 assert complaints.read_text() == ""
             with restored(store, directory) as (running, complaints):
@@ -62,6 +62,11 @@ def test_a_crawl_that_is_restored_from_its_checkpoints_alone_knows_what_moved(tm
             assert differences(found, alone) == []
             assert found.faults() == []
             assert opened(directory).cluster.workers == 5, "two have no partitions, and their state is in checkpoints"
+
+
+def have_checkpoints(store: Path) -> bool:
+    """Return whether each of two shards has a checkpoint."""
+    return all((store / f"shard-{shard}/latest.json").exists() for shard in range(2))
 
 
 def order_and_lose(directory: Path, shards: int, running: subprocess.Popen[str], dice: random.Random) -> None:

@@ -51,7 +51,7 @@ def crawl(web: SimwebProcess, tmp_path: Path) -> Iterator[Crawl]:
 
 def status_text(crawl: Crawl) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "gossamer", "status", str(crawl.directory)]
-    return subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120)
 
 
 def alarms(crawl: Crawl) -> dict[str, str]:
@@ -62,6 +62,13 @@ def alarms(crawl: Crawl) -> dict[str, str]:
 
 def logged(crawl: Crawl, name: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in (crawl.directory / "logs" / name).read_bytes().splitlines()]
+
+
+def alarm(crawl: Crawl, name: str) -> str:
+    """Wait for an alarm; return what it says."""
+    found: list[str] = []
+    until(lambda: found.append(alarms(crawl).get(name, "")) or found[-1])
+    return found[-1]
 
 
 def begun(crawl: Crawl) -> None:
@@ -80,9 +87,8 @@ def test_a_stopped_process_is_reported_from_outside_and_from_within_when_it_goes
         os.kill(child, signal.SIGCONT)
     assert done.returncode == 2
     assert f"kill -CONT {child}" in done.stderr
-    until(lambda: "loop" in alarms(crawl))
-    assert "stalled for" in alarms(crawl)["loop"]
-    assert "the event loop stalled" in crawl.said()
+    assert "stalled for" in alarm(crawl, "loop")
+    until(lambda: "the event loop stalled" in crawl.said())
 
 
 @pytest.mark.long
@@ -95,15 +101,19 @@ def test_a_loop_that_stands_still_is_reported_with_the_place_where_it_stands(
     crawl.start()
     stalled = crawl.directory / "state/stalled.json"
     until(stalled.exists)
-    done = status_text(crawl)
-    assert done.returncode == 2
-    assert "its event loop has been stalled for" in done.stderr
-    assert "standing.py" in done.stderr
+    told: list[subprocess.CompletedProcess[str]] = []
+    # A busy machine may have it stand elsewhere before.
+    until(lambda: told.append(status_text(crawl)) or "standing.py" in told[-1].stderr)
+    assert told[-1].returncode == 2
+    assert "its event loop has been stalled for" in told[-1].stderr
     (tmp_path / "go-on").touch()
     until(lambda: not stalled.exists())
-    until(lambda: any(line["event"] == "loop_stalled" for line in logged(crawl, "critical.log")))
-    told = next(line for line in logged(crawl, "critical.log") if line["event"] == "loop_stalled")
-    assert "time.sleep(0.05)" in str(told["stack"])
+    until(lambda: any("time.sleep(0.05)" in stack for stack in stacks(crawl)))
+
+
+def stacks(crawl: Crawl) -> list[str]:
+    """Return where the loop stood, of each time that it was logged."""
+    return [str(one["stack"]) for one in logged(crawl, "critical.log") if one["event"] == "loop_stalled"]
 
 
 @pytest.mark.long
@@ -135,7 +145,7 @@ def test_few_open_files_mean_fewer_requests_and_too_few_are_refused(crawl: Crawl
     assert raised["open_files_max"] > 1_100, "the soft limit goes up by itself"
     for limit, status in ((700, 0), (600, 2), (20, 2)):
         command = f"ulimit -n {limit} && exec {sys.executable} -m gossamer resume {crawl.directory} --max-time 2 --json"
-        done = subprocess.run(["sh", "-c", command], env=environment(), capture_output=True, text=True, timeout=60)
+        done = subprocess.run(["sh", "-c", command], env=environment(), capture_output=True, text=True, timeout=200)
         assert done.returncode == status, done.stderr
         if status:
             assert "ulimit" in done.stderr

@@ -32,7 +32,7 @@ def walk(origin: str) -> Walked:
     while waiting:
         path = waiting.popleft()
         try:
-            with urllib.request.urlopen(origin + path, timeout=30) as reply:  # loopback only
+            with urllib.request.urlopen(origin + path, timeout=120) as reply:  # loopback only
                 is_html = reply.headers.get_content_type() == "text/html"
                 body = reply.read()
         except urllib.error.HTTPError as error:

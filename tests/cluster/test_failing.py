@@ -31,6 +31,7 @@ from gossamer.model.errors import CrawlFailedError
 from gossamer.model.verbs import ScaleCrawl
 from gossamer.world.clock import WallClock
 from tests.cluster.crawls import config_of
+from tests.crash.crawls import until
 from tests.crash.harvest import Harvest, differences
 from tests.crash.killing import undisturbed
 
@@ -136,7 +137,8 @@ class Fault:
 
     def lock(self) -> None:
         """Have another process take the lock when its holder dies."""
-        self._holder = subprocess.Popen(["flock", str(self.state / "lock"), "sleep", "300"])
+        self._holder = holder = subprocess.Popen(["flock", str(self.state / "lock"), "sleep", "300"])
+        until(lambda: f"-> FLOCK  ADVISORY  WRITE {holder.pid} " in Path("/proc/locks").read_text())
 
     def die(self) -> None:
         """Have its processes die as soon as they begin."""
