@@ -163,7 +163,7 @@ def test_search_engine(shell: Shell) -> None:
     script = """\
 python search_engine.py & engine=$!
 trap 'kill $engine' EXIT
-for _ in $(seq 400); do
+for _ in $(seq 2000); do
     sleep 0.1
     curl -sf 'http://127.0.0.1:8817/?q=replay' && break
 done

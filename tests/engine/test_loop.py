@@ -39,7 +39,7 @@ def ring_of(directory: Path, pages: dict[str, Answers], **options: Any) -> Ring:
 
 async def beside(shard: CrawlLoop, work: Coroutine[Any, Any, None]) -> End:
     """Run a shard, and work beside it that must end before it does."""
-    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(120), asyncio.TaskGroup() as group:
         group.create_task(work)
         return await shard.run()
 

@@ -214,7 +214,7 @@ def test_a_request_for_a_resource_ends_when_no_page_waits_for_it(tmp_path: Path,
     async def given_up(rendering: Rendering) -> None:
         ring = rendering.ring
         ring.web.held = asyncio.Event()
-        async with asyncio.timeout(20.0), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(120.0), asyncio.TaskGroup() as group:
             task = group.create_task(rendering.resources.get("https://cdn.test/a.js", "script", PAGE_ID, PAGE))
             await asyncio.sleep(0)
             group.create_task(ring.turns())
@@ -233,7 +233,7 @@ def test_a_request_goes_on_when_its_page_leaves_and_another_waits_for_it(tmp_pat
     async def left(rendering: Rendering) -> Reply | Failure:
         ring = rendering.ring
         ring.web.held = asyncio.Event()
-        async with asyncio.timeout(20.0), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(120.0), asyncio.TaskGroup() as group:
             first, second = (
                 group.create_task(rendering.resources.get("https://cdn.test/a.js", "script", PAGE_ID, PAGE))
                 for _ in range(2)

@@ -25,12 +25,12 @@ async def _calls_of_a_dead_one() -> list[BaseException | dict[str, object]]:
     )
     browser = Browser(process, await open_pipe(ours_in, ours_out))
     os.close(theirs_in)
-    calls = [asyncio.create_task(browser.call("Browser.getVersion", within_s=10.0)) for _ in range(3)]
+    calls = [asyncio.create_task(browser.call("Browser.getVersion", within_s=120.0)) for _ in range(3)]
     for _ in range(10):
         await asyncio.sleep(0)
-    calls += [asyncio.create_task(browser.call("Browser.getVersion", within_s=10.0)) for _ in range(3)]
+    calls += [asyncio.create_task(browser.call("Browser.getVersion", within_s=120.0)) for _ in range(3)]
     await asyncio.sleep(0.05)
-    calls.append(asyncio.create_task(browser.call("Browser.getVersion", within_s=10.0)))
+    calls.append(asyncio.create_task(browser.call("Browser.getVersion", within_s=120.0)))
     browser._tasks = [asyncio.create_task(browser._read()), asyncio.create_task(browser._look())]
     os.close(theirs_out)
     assert process.stdin is not None

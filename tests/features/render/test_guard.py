@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -140,12 +141,14 @@ def test_too_much_memory_ends_it_and_the_status_says_so(guarded: Callable[..., G
 def test_each_line_tells_processor_seconds_and_memory(guarded: Callable[..., Guarded]) -> None:
     one = guarded(held=32 << 20)
     assert one.process.stdout is not None
-    lines = [one.process.stdout.readline().split() for _ in range(3)]
+    lines = [one.process.stdout.readline().split()]
+    while int(lines[-1][1]) < 32 << 20:  # It may have begun before the memory was used.
+        lines.append(one.process.stdout.readline().split())
     assert float(lines[-1][0]) >= float(lines[0][0]) >= 0
-    assert int(lines[-1][1]) >= 32 << 20
     one.process.kill()  # Its browser asks the kernel to end with it.
     one.wait()
     browser = int(one.told.read_text())
     until(lambda: browser not in one.family())
     for left in one.family():
-        os.kill(left, 9)
+        with suppress(ProcessLookupError):  # It has just ended.
+            os.kill(left, 9)

@@ -94,7 +94,7 @@ def test_a_large_body_is_cut_exactly_at_its_bound(tmp_path: Path) -> None:
 def test_when_many_are_under_way_those_that_are_not_small_go_to_disk(tmp_path: Path) -> None:
     """The memory of all together is bounded; each alone would have stayed."""
     options = replace(SMALL, bodies_memory_bytes_max=4 * SPILL_BYTES_MIN)
-    begun = threading.Barrier(AT_ONCE, timeout=30)
+    begun = threading.Barrier(AT_ONCE, timeout=120)
 
     def halves() -> Iterator[bytes]:
         yield b"y" * SPILL_BYTES_MIN
