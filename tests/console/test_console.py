@@ -278,7 +278,7 @@ SLOW = {
     "unread streams": b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "unread answers": b"GET /static/uplot-1.6.32.js HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20,
     "idle after an answer": b"GET /api/status HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    "pipelined": b"GET /api/status HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50,
+    "pipelined": b"GET /api/status HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20,
 }
 
 
