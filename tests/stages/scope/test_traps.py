@@ -6,6 +6,9 @@ import random
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import chain
 
 import pytest
 
@@ -30,8 +33,13 @@ def named(path: str, host: str = "h.example") -> Url:
     return url
 
 
+@lru_cache(4_096)  # Most words are those of a frame.
+def hash_of(word: str) -> int:
+    return int.from_bytes(blake2b(word.encode(), digest_size=8).digest())
+
+
 def sketch_of(words: Iterable[object]) -> Sketch:
-    hashes = sorted({random.Random(str(word)).getrandbits(64) for word in words})
+    hashes = sorted({hash_of(str(word)) for word in words})
     return Sketch(0, 0, len(hashes), tuple(hashes[:SHINGLES_KEPT]))
 
 
@@ -464,22 +472,24 @@ def languages(path: str) -> tuple[list[object], list[str]]:
     ]
 
 
-def versions(path: str) -> tuple[list[object], list[str]]:
+def versions(path: str) -> tuple[Iterable[object], list[str]]:
     """Documentation of many versions, in which a page differs by a word or two."""
     _, version, name = path.split("/")
     number = int(name.removesuffix(".html"))
     near = [(number + step) % DOCUMENTS for step in (1, 2, 3, number + 1)]
-    return [*own(f"text {number}", 600), f"version {version}", f"edition {version}"], [
+    says = (f"text {number} {n}" for n in range(600))  # Of few pages they are looked at.
+    return chain(says, (f"version {version}", f"edition {version}")), [
         *(f"/{version}/{other}.html" for other in near),
         *(f"/{other}/{name}" for other in range(1, 25) if number == 0),
     ]
 
 
-def languages_and_versions(path: str) -> tuple[list[object], list[str]]:
+def languages_and_versions(path: str) -> tuple[Iterable[object], list[str]]:
     """Both, one within the other."""
     _, language, version, name = path.split("/")
     number = int(name)
-    says = [*own(f"{language if number % 4 == 0 else 'en'} {number}", 600), f"version {version}"]
+    shown = language if number % 4 == 0 else "en"
+    says = chain((f"{shown} {number} {n}" for n in range(600)), (f"version {version}",))
     near = [(number + step) % 100 for step in (1, 2, 3, number + 1)]
     return says, [
         *(f"/{language}/{version}/{other}" for other in near),
