@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import pytest
@@ -15,6 +16,7 @@ HEAVY_S_MAX = 4.0
 other programs slow a processor down.
 """
 SHOWN_MAX = 20
+FILES_SHOWN_MAX = 12
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -30,16 +32,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = terminalreporter.stats.get("passed", [])
     if lines := list(costs([one for one in reports if isinstance(one, pytest.TestReport)])):
         terminalreporter.section("processor time")
+        # Workers are waited for by now.
+        terminalreporter.line(f"{sum(os.times()[:4]):.0f} s in all, with imports, collection and fixtures")
         for line in lines:
             terminalreporter.line(line)
 
 
 def costs(reports: Iterable[pytest.TestReport]) -> Iterator[str]:
-    """Yield the sum, then the tests that cost more than their marks say: the most expensive first."""
+    """Yield the sum, the files that cost most, and the tests that cost more than their marks say, costliest first."""
     spent = [(seconds, one) for one in reports for name, seconds in one.user_properties if name == SPENT]
     if not spent:
         return
     yield f"{sum(seconds for seconds, _ in spent):.0f} s of {len(spent)} tests, without their fixtures"
+    files = Counter[str]()
+    for seconds, one in spent:
+        files[one.nodeid.partition("::")[0]] += seconds
+    yield "most: " + ", ".join(f"{seconds:.0f} s {file}" for file, seconds in files.most_common(FILES_SHOWN_MAX))
     costly = [(seconds, one) for seconds, one in spent if seconds > bound_s(one.keywords)]
     for seconds, one in sorted(costly, key=lambda pair: pair[0], reverse=True)[:SHOWN_MAX]:
         mark = "heavy" if bound_s(one.keywords) == LIGHT_S_MAX else "long"

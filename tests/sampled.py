@@ -13,5 +13,9 @@ STEP = 4 * EVERY if EVERY > 1 else 1
 """One of this number of a series is looked at."""
 # Named in the environment, so that all workers of a run have the same, at midnight too.
 _DAY = int(os.environ.setdefault("GOSSAMER_DAY", str(datetime.now(UTC).toordinal())))
-FIRST, FIRST_STEP = _DAY % EVERY, _DAY % STEP
-"""Whose numbers leave this remainder. A failure names what failed, which runs by its name on any day."""
+FIRST = _DAY % EVERY
+FIRST_STEP = (_DAY // EVERY + 4 * FIRST) % STEP
+"""Whose numbers leave this remainder. A failure names what failed, which runs by its name on any day.
+
+Of a series in a long test each week has another part: by the day alone it would be one of four, for ever.
+"""

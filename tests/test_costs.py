@@ -19,14 +19,15 @@ def report(name: str, seconds: float, *marks: str) -> pytest.TestReport:
 
 def test_tests_that_cost_more_than_their_marks_say_are_named() -> None:
     given = [
-        report("a", 1.9), report("b", 2.1), report("c", 2.1, "heavy"), report("d", 4.1, "heavy"),
-        report("e", 4.2, "acceptance"), report("f", 9.0, "heavy", "long"),
+        report("x.py::a", 1.9), report("x.py::b", 2.1), report("x.py::c", 2.1, "heavy"),
+        report("x.py::d", 4.1, "heavy"), report("y.py::e", 4.2, "acceptance"), report("y.py::f", 9.0, "heavy", "long"),
     ]  # fmt: skip
     assert list(costs(given)) == [
         "23 s of 6 tests, without their fixtures",
-        "4.2 s, not marked long: e",
-        "4.1 s, not marked long: d",
-        "2.1 s, not marked heavy: b",
+        "most: 13 s y.py, 10 s x.py",
+        "4.2 s, not marked long: y.py::e",
+        "4.1 s, not marked long: x.py::d",
+        "2.1 s, not marked heavy: x.py::b",
     ]
     assert list(costs([])) == []
 

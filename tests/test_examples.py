@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
-import nbclient
-import nbformat
 import pytest
 
 from tests.answering import Answering, serving
@@ -185,6 +183,9 @@ def test_cluster_crawl(shell: Shell) -> None:
 @pytest.mark.heavy
 @pytest.mark.timeout(900)
 def test_notebook(shell: Shell) -> None:
+    import nbclient
+    import nbformat
+
     notebook = nbformat.read(shell.directory / "crawl.ipynb", as_version=4)
     notebook.cells.insert(0, nbformat.v4.new_code_cell(LOCAL.format(hosts=shell.hosts)))
     nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(shell.directory)}}).execute()

@@ -53,6 +53,7 @@ def opened(browser: Browser, address: str, complaints: list[str], **context: Any
 
 
 @pytest.mark.parametrize(("viewport", "scheme"), [({"width": 1280, "height": 900}, "light"), (PHONE, "dark")])
+@pytest.mark.long
 def test_the_page_fits_and_is_accessible(
     browser: Browser, address: str, viewport: dict[str, int], scheme: Literal["light", "dark"]
 ) -> None:

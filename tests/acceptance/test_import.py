@@ -104,9 +104,8 @@ AS_WRITTEN = {"browsertrix": as_wacz, "har": as_har}
 
 
 @pytest.mark.promise("Files and exports", "An import is completed by a resume: nothing it holds is fetched again.")
-@pytest.mark.parametrize(
-    "by", ["wget", *(pytest.param(by, marks=pytest.mark.long) for by in ("gossamer", "browsertrix", "har"))]
-)
+@pytest.mark.parametrize("by", ["wget", "gossamer", "browsertrix", "har"])
+@pytest.mark.long
 def test_an_import_is_completed(nginx: Nginx, alone: frozenset[str], command: Crawl, tmp_path: Path, by: str) -> None:
     start = len(nginx.log())
     source = archive(by, nginx.origin, tmp_path, command)

@@ -65,6 +65,7 @@ def copy_source(directory: Path) -> Path:
 @pytest.mark.promise(
     "Operation", "The README's commands install Gossamer from a clone, and crawl, as they are written."
 )
+@pytest.mark.long
 def test_the_commands_of_the_readme_work_in_a_clone_and_a_new_environment(tmp_path: Path) -> None:
     clone = copy_source(tmp_path / "clone")
     (first, install), crawl = (

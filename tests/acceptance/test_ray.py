@@ -174,6 +174,7 @@ def test_rays_metrics_are_those_of_the_status(web: SimwebProcess, tmp_path: Path
             running.wait()
 
 
+@pytest.mark.long
 def test_nothing_of_a_crawl_outlives_the_ray_of_its_machine(web: SimwebProcess, tmp_path: Path) -> None:
     """As when the system kills it for its memory, or it ends itself after its machine was cut off for a while."""
     directory = tmp_path / "crawl"

@@ -209,6 +209,7 @@ def test_the_links_are_those_that_the_walker_sees(crawled: Crawled, walked: Walk
     assert sum(1 for row in rows if row["link_type"] == "anchor" and row["anchor_text"]) > 0.9 * len(walked.anchors)
 
 
+@pytest.mark.long
 def test_another_site_by_other_tools(tmp_path: Path, command: Crawl) -> None:
     """PostgreSQL's documentation: DocBook, 1,170 pages in Debian 12."""
     (root,) = Path("/usr/share/doc").glob("postgresql-doc-*/html")

@@ -19,6 +19,7 @@ WEB = SimwebOptions(seed=4, hosts=4, pages=60, bytes_median=2_000, behaviours=("
 @pytest.mark.acceptance
 @pytest.mark.promise("Files and exports", "Pywb replays a crawl from the object store that has its WARC files.")
 @pytest.mark.parametrize("scheme", ["s3", "file"])
+@pytest.mark.long
 def test_pywb_replays_from_a_store(scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert scheme != "s3" or list(VENV.glob("lib/*/site-packages/boto3")), "`make acceptance` installs boto3 for pywb"
     with Bucket() as bucket, SimwebProcess(WEB, tmp_path / "web") as web:

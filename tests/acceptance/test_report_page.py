@@ -61,6 +61,7 @@ PHONE = {"width": 390, "height": 844}
 
 @pytest.mark.promise("Console", "Pages that are written pass the accessibility rules of axe-core.")
 @pytest.mark.parametrize("look", [{"color_scheme": "light"}, {"color_scheme": "dark", "viewport": PHONE}])
+@pytest.mark.long
 def test_pages_that_are_written_pass_the_rules_of_axe(tmp_path: Path, look: dict[str, object]) -> None:
     host = "a-very-long-name.of-a-department.of-an-institute.of-a-university.example"
     hosts = [f"h{n}-{size}.example.org" for size in range(5) for n in range(12) for _ in range(1 << size)]

@@ -321,6 +321,7 @@ def test_a_mistake_is_one_line(web: SimwebProcess, tmp_path: Path, words: tuple[
 
 
 @pytest.mark.promise("Several shards", "More seeds are requested when few hosts are left in all shards.")
+@pytest.mark.long
 def test_a_command_brings_seeds_to_all_shards(web: SimwebProcess, alone: Harvest, tmp_path: Path) -> None:
     fronts = web.web.fronts
     (tmp_path / "seeds").write_text("\n".join(["no address", *fronts[1:], ""]))

@@ -15,8 +15,6 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, get_type_hints
 
-import nbclient
-import nbformat
 import pytest
 
 import gossamer
@@ -197,6 +195,9 @@ CELLS = (
 @pytest.mark.promise("Components and Python", "In a notebook a crawl shows a progress bar; `quiet` leaves it out.")
 @pytest.mark.heavy
 def test_a_notebook_shows_a_progress_bar(site: str, tmp_path: Path) -> None:
+    import nbclient
+    import nbformat
+
     cells = [nbformat.v4.new_code_cell(cell.format(site=site)) for cell in CELLS]
     notebook = nbformat.v4.new_notebook(cells=cells)
     nbclient.NotebookClient(notebook, timeout=240, resources={"metadata": {"path": str(tmp_path)}}).execute()

@@ -268,6 +268,7 @@ def test_what_the_system_refuses_says_what_to_do(error: int, says: str) -> None:
     assert refusal_of(OSError(error, os.strerror(error), "x")) == says
 
 
+@pytest.mark.heavy
 def test_a_crawl_with_secrets_of_another_user_is_reported_as_far_as_it_may_be_read(run: Real, tmp_path: Path) -> None:
     (tmp_path / "crawl" / "crawl.toml").chmod(0)
     closed = "you may not read crawl/crawl.toml; run this as its owner, or have them permit it"

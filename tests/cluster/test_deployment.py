@@ -15,7 +15,6 @@ import pytest
 import ray
 import ray.autoscaler
 import yaml
-from ray.scripts.scripts import start
 
 from gossamer.api.life import STOP_UPLOADS_S
 from gossamer.config import configure
@@ -239,6 +238,8 @@ def test_a_crawl_of_one_shard_is_a_stateful_set() -> None:
 
 def test_kuberay_probes_a_port_at_which_ray_listens() -> None:
     """Without probes of ours KubeRay asks the dashboard and its agents, which the image does not have."""
+    from ray.scripts.scripts import start  # Not for all who collect tests.
+
     cluster = manifests("kuberay.yaml")["RayCluster"]
     options = {word.removeprefix("--") for one in start.params for word in one.opts}
     head, workers = cluster["spec"]["headGroupSpec"], cluster["spec"]["workerGroupSpecs"]
@@ -302,6 +303,8 @@ def test_the_servers_unit_gives_crawls_time_to_end_and_leaves_them_when_it_dies(
 
 @pytest.mark.parametrize("kind", ["head", "worker"])
 def test_ray_is_started_again_when_it_ends(kind: str) -> None:
+    from ray.scripts.scripts import start  # Not for all who collect tests.
+
     service = service_of(f"gossamer-ray-{kind}.service")
     assert (service["Restart"], service["Type"]) == ("always", "exec")
     # A shard has the time to end with everything saved, and what hangs does not keep the machine away.

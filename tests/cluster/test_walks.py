@@ -215,6 +215,7 @@ def test_a_sample_of_several_shards_is_uniform(tmp_path: Path, shards: int) -> N
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_a_walk_of_three_shards_ends_with_all_its_steps_though_shards_are_killed(tmp_path: Path) -> None:
     directory = tmp_path / "crawl"
     directory.mkdir()

@@ -55,14 +55,8 @@ def search_processes(process: int) -> set[int]:
 
 @pytest.mark.heavy
 @pytest.mark.promise("Console", "No search query ends the process that receives it.")
-@pytest.mark.parametrize(
-    "served_by",
-    [
-        "the crawl",
-        pytest.param("gossamer serve", marks=pytest.mark.long),
-        pytest.param("a server of many crawls", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.parametrize("served_by", ["the crawl", "gossamer serve", "a server of many crawls"])
+@pytest.mark.long
 def test_hostile_queries_end_neither_the_console_nor_the_crawl(run: Commands, web: str, served_by: str) -> None:
     assert len(set(QUERIES)) >= 50
     own, crawling = run.served(

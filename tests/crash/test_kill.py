@@ -32,9 +32,9 @@ IMPATIENT = (
 )
 @pytest.mark.heavy
 @pytest.mark.parametrize(
-    "web",
-    [pytest.param(PLAIN, id="plain", marks=(pytest.mark.acceptance, pytest.mark.long)), pytest.param(ODD, id="odd")],
+    "web", [pytest.param(PLAIN, id="plain", marks=pytest.mark.acceptance), pytest.param(ODD, id="odd")]
 )
+@pytest.mark.long
 def test_a_killed_crawl_ends_as_an_undisturbed_one(web: SimwebOptions, tmp_path: Path) -> None:
     calm, web = undisturbed(web, tmp_path / "calm", *IMPATIENT)
     assert (calm.status, calm.again, calm.harvest.faults()) == (0, 0, [])

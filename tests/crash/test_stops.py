@@ -22,6 +22,7 @@ STALLED = SimwebOptions.plain(hosts=1, pages=5, latency_s=20.0)
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_an_interrupt_saves_everything_and_nothing_is_asked_for_again(tmp_path: Path) -> None:
     calm, web = undisturbed(WEB, tmp_path / "calm")
     with SimwebProcess(web, tmp_path / "web") as served:

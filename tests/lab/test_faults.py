@@ -27,6 +27,7 @@ print(found.trace, len(found.happened), found.steps, found.broken)
 """
 
 
+@pytest.mark.heavy
 def test_crawls_that_are_killed_at_any_step_keep_every_promise(tmp_path: Path) -> None:
     trials = [trial(seed, tmp_path / str(seed)) for seed in SEEDS]
     assert {one.seed: one.broken for one in trials if one.broken} == {}

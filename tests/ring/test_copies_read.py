@@ -202,6 +202,7 @@ def test_each_copy_is_archived_as_a_revisit_of_its_original(crawled: Crawled) ->
     "Files and exports", "A copy is read as its server sent it: charset, media type, address, headers."
 )
 @pytest.mark.parametrize("reader", READERS)
+@pytest.mark.heavy
 def test_a_reader_sees_a_copy_as_its_server_sent_it(crawled: Crawled, reader: str, tmp_path: Path) -> None:
     found = READERS[reader](crawled, tmp_path)
     assert {path for path in COPIES if "Die Größe" not in found.get(path, "")} == set()

@@ -108,6 +108,7 @@ def test_pages_are_not_fetched_faster_than_a_pool_reads_them(tmp_path: Path, mon
     "Components and Python",
     "A built-in processing module finds the same in an isolated process as in that of the crawl.",
 )
+@pytest.mark.long
 def test_a_pool_leaves_the_tables_that_modules_inside_leave(server: HostileServer, tmp_path: Path) -> None:
     inside = crawl((server.root,), tmp_path / "inside", *OWN, *CHOSEN)
     pool = crawl((server.root,), tmp_path / "pool", *OWN, *CHOSEN, POOL, "process.isolated_processes=2")

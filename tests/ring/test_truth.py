@@ -77,6 +77,7 @@ def test_a_web_is_the_same_where_links_await_the_duplicate_check(tmp_path: Path,
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_every_odd_behaviour_ends_as_it_must(tmp_path: Path) -> None:
     options = SimwebOptions(seed=7, hosts=40, pages=300, shares={"robots_stall": 0}, links_per_page=12, **SMALL)
     with SimwebProcess(options, tmp_path / "web") as simweb:

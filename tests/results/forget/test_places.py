@@ -240,6 +240,7 @@ def test_a_warc_file_that_is_elsewhere_is_asked_for(site: Site, tmp_path: Path) 
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_a_running_crawl_stops_for_it_and_goes_on(site: Site, tmp_path: Path) -> None:
     crawl = tmp_path / "crawl"
     seeds = tuple(site.url(name) for name in ("gone.test/", "third.test/", "kept.test/"))
