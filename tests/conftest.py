@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.costs import pytest_runtest_call, pytest_terminal_summary  # noqa: F401 - hooks
+from tests.costs import pytest_runtest_call, pytest_runtest_setup, pytest_terminal_summary  # noqa: F401 - hooks
 from tests.sampled import EVERY, FIRST
 
 KEPT = (

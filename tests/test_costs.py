@@ -8,12 +8,12 @@ from contextlib import suppress
 
 import pytest
 
-from tests.costs import SPENT, costs, pytest_runtest_call
+from tests.costs import FIXTURES, SPENT, costs, pytest_runtest_call
 
 
 def report(name: str, seconds: float, *marks: str) -> pytest.TestReport:
     keywords = dict.fromkeys(marks, 1)
-    properties = [(SPENT, seconds), ("other", 9.0)]
+    properties = [(FIXTURES, 1.0), (SPENT, seconds), ("other", 9.0)]
     return pytest.TestReport(name, ("", 0, ""), keywords, "passed", None, "call", user_properties=properties)
 
 
@@ -24,7 +24,7 @@ def test_tests_that_cost_more_than_their_marks_say_are_named() -> None:
     ]  # fmt: skip
     assert list(costs(given)) == [
         "23 s of 6 tests, without their fixtures",
-        "most: 13 s y.py, 10 s x.py",
+        "with fixtures, most: 15 s y.py, 14 s x.py",
         "4.2 s, not marked long: y.py::e",
         "4.1 s, not marked long: x.py::d",
         "2.1 s, not marked heavy: x.py::b",

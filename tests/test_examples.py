@@ -110,6 +110,7 @@ def test_archive(shell: Shell) -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_corpus(shell: Shell) -> None:
     shell.run("sh corpus.sh")
     urls = [json.loads(line)["url"] for line in (shell.directory / "permitted.jsonl").read_text().splitlines()]
@@ -148,6 +149,7 @@ def test_link_graph_and_near_duplicates(shell: Shell) -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_scheduled_and_frames(shell: Shell) -> None:
     assert re.fullmatch(r"\{'fetched': \d+, 'failed': \d+\}\n", shell.run("python scheduled.py crawl"))
     assert shell.run("python scheduled.py crawl") == "{'fetched': 0, 'failed': 0}\n"

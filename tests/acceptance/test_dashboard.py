@@ -529,6 +529,7 @@ WIDE = """() => {
     ],
     ids=["narrow", "zoom"],
 )
+@pytest.mark.long
 def test_no_page_scrolls_sideways(
     crawl: Served, archives: Served, failed: Served, opened: Opened, look: dict[str, object]
 ) -> None:
@@ -858,6 +859,7 @@ def test_running_crawls_come_first_and_numbers_are_in_their_order(archives: Serv
 
 @pytest.mark.promise("Console", "Of a crawl that is over, the dashboard shows totals, and what failed and why.")
 @pytest.mark.parametrize("look", [{"color_scheme": "light"}, {"color_scheme": "dark", "viewport": PHONE}])
+@pytest.mark.long
 def test_a_crawl_that_is_over_is_shown_by_what_came_of_it(
     failed: Served, opened: Opened, look: dict[str, object]
 ) -> None:
@@ -915,6 +917,7 @@ def test_a_crawl_that_is_over_is_shown_by_what_came_of_it(
 
 
 @pytest.mark.promise("Console", "Where no seed could be fetched, the dashboard and the list of crawls say so, and why.")
+@pytest.mark.long
 def test_a_crawl_that_fetched_nothing_says_why(opened: Opened, tmp_path: Path) -> None:
     port = free_port()
     command = [

@@ -23,7 +23,9 @@ from tests.acceptance.nginx import Logged, Nginx
 from tests.acceptance.walker import Walked, walk
 from tests.stages.archive import strict
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.together]
+FURTHER = [pytest.param(one, marks=pytest.mark.long) for one in ("gzip", "tls")]
+"""The same site once more, on one day of a week."""
 
 ROOT = Path("/usr/share/doc/python3-doc/html")
 PAGES_MIN = 500
@@ -65,7 +67,7 @@ def walked(tmp_path_factory: pytest.TempPathFactory) -> Walked:
     return found
 
 
-@pytest.fixture(scope="module", params=["plain", "gzip", "tls"])
+@pytest.fixture(scope="module", params=["plain", *FURTHER])
 def crawled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, command: Crawl) -> Crawled:
     at = tmp_path_factory.mktemp(request.param)
     directory, certificate, options = at / "crawl", None, []

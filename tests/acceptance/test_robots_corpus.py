@@ -31,6 +31,7 @@ SAID = {
 """Numbers of `docs/reference/robots.md`, where both causes about escapes are one line."""
 
 pytestmark = [
+    pytest.mark.together,
     pytest.mark.acceptance,
     pytest.mark.promise(
         "Politeness", "robots.txt is read as Google's parser reads it, but for the differences listed."
@@ -67,6 +68,7 @@ def test_every_difference_has_a_listed_cause(compared: list[tuple[str, str, str,
     assert not [url for url, *_ in differing if url == "https://example.org/"], "no whole site is closed or opened"
 
 
+@pytest.mark.long
 def test_the_figures_of_the_documentation(compared: list[tuple[str, str, str, str]]) -> None:
     causes = Counter(cause for _, mine, theirs, cause in compared if mine != theirs)
     assert causes == SAID

@@ -76,6 +76,7 @@ def test_the_address_of_all_leads_to_the_newest(browser: Browser, address: str) 
     page.close()
 
 
+@pytest.mark.long
 def test_each_page_has_its_own_address_and_a_release_replaces_its_minor_version_only(folder: Path) -> None:
     assert sorted(one.name for one in folder.iterdir()) == ["0.9", "1.10", "index.html", "versions.json"]
     for name in ("0.9", "1.10"):

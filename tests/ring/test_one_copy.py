@@ -92,6 +92,7 @@ def reference(web: SimwebProcess, tmp_path_factory: pytest.TempPathFactory) -> H
 @pytest.mark.promise(
     "Files and exports", "A checkpoint elsewhere refers to files that an object store has: each exists once."
 )
+@pytest.mark.long
 def test_each_file_is_stored_once_and_leaves_the_disk(
     web: SimwebProcess, reference: Harvest, tmp_path: Path, stores: str
 ) -> None:
@@ -180,6 +181,7 @@ def test_a_kill_between_two_steps_loses_and_doubles_nothing(
 
 @pytest.mark.heavy
 @STORES
+@pytest.mark.long
 def test_forgotten_pages_leave_all_copies(web: SimwebProcess, tmp_path: Path, stores: str) -> None:
     crawl(web, tmp_path / "crawl", *sets_of(stores, tmp_path))
     url = sorted(row["url"] for row in Crawled(tmp_path / "crawl").rows if row["outcome"] == "fetched")[40]

@@ -22,6 +22,7 @@ SMALL = SimulateOptions(
     machine=MachineOptions(price_per_gb_sent=1e6, price_per_gb_month=2.0),
     politeness=PolitenessOptions(preset="broad"),
 )
+pytestmark = pytest.mark.together  # What was found takes all of their time.
 BY_NAME = {one.name: one for one in ASSUMPTIONS}
 
 
@@ -43,6 +44,7 @@ def test_every_assumption_is_changed_alone_and_the_strongest_comes_first(found: 
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_a_row_says_what_a_simulation_with_that_value_says(found: Sensitivity) -> None:
     row = next(row for row in found.rows if row.assumption == "politeness.delay_s_min")
     delays = (35.0, 140.0)
@@ -56,6 +58,7 @@ def test_a_row_says_what_a_simulation_with_that_value_says(found: Sensitivity) -
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_where_hosts_run_dry_the_number_of_pages_decides_and_the_machines_do_not(found: Sensitivity) -> None:
     effect = {row.assumption: row.effect for row in found.rows}
     assert effect["politeness.delay_s_min"] > 3
@@ -77,6 +80,7 @@ def test_changes_stay_possible() -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_the_table_names_hours_cost_limit_and_how_closely_it_looked(found: Sensitivity) -> None:
     lines = as_table(found).splitlines()
     assert lines[0].startswith(f"As assumed: {found.prediction.hours:,.1f} h, cost {found.prediction.cost:,.0f}")
@@ -87,7 +91,6 @@ def test_the_table_names_hours_cost_limit_and_how_closely_it_looked(found: Sensi
 
 @pytest.mark.heavy
 @pytest.mark.long
-@pytest.mark.heavy
 def test_a_case_that_never_has_the_pages_says_so(found: Sensitivity) -> None:
     [row, *others] = found.rows
     short = msgspec.structs.replace(row.cases[1], ended="finished", pages=420.0)
