@@ -158,7 +158,9 @@ async def session(client: Client, port: int) -> None:
 @pytest.mark.promise(
     "Console", "Language models search and read a crawl over MCP, on standard input and output or HTTP."
 )
-@pytest.mark.parametrize("words", [["folder/one"], ["--folder", "folder"]], ids=["one", "folder"])
+@pytest.mark.parametrize(
+    "words", [["folder/one"], pytest.param(["--folder", "folder"], marks=pytest.mark.long)], ids=["one", "folder"]
+)
 def test_a_session_over_stdio(commands: Commands, folder: Path, port: int, words: list[str]) -> None:
     async def run() -> None:
         async with over_stdio(commands, *words) as client:
