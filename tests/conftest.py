@@ -140,7 +140,8 @@ def _deal(items: list[pytest.Item], workers: int) -> list[list[pytest.Item]]:
 
 def _patience_s(item: pytest.Item) -> float:
     timeout = item.get_closest_marker("timeout")
-    return float(timeout.args[0]) if timeout else LONG_S if item.get_closest_marker("long") else 0.0
+    is_long = item.get_closest_marker("long") and not item.get_closest_marker("further")
+    return float(timeout.args[0]) if timeout else LONG_S if is_long else 0.0
 
 
 @pytest.fixture(autouse=True)

@@ -72,6 +72,6 @@ def costs(reports: Collection[pytest.TestReport]) -> Iterator[str]:
 
 def bound_s(marks: Collection[str]) -> float:
     """Return the processor time that a test with these marks may take."""
-    if "long" in marks:
+    if "long" in marks and "further" not in marks:
         return float("inf")
     return HEAVY_S_MAX if {"heavy", "acceptance"} & set(marks) else LIGHT_S_MAX
