@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import os
 import signal
 import sys
@@ -12,13 +13,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, NoReturn
 
 import msgspec
 
 from gossamer import api
 from gossamer.cli.directory import holds_crawl, unmake_refused
-from gossamer.cli.job import AGAIN, CrawlJob, CrawlRequest, Spool, decode, encode, is_maintained, read_words, toml_text
+from gossamer.cli.job import AGAIN, CrawlJob, CrawlRequest, Spool, decode, encode, is_maintained, toml_text
 from gossamer.cli.output import Exit, complain
 from gossamer.cli.status_text import failures_of, seeds_not_fetched_lines, summary_of, to_upload_of, waits_of
 from gossamer.model import errors
@@ -45,7 +46,7 @@ def main() -> None:
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # Output of a background process would stop it.
     word, answers, parent = (int(number) for number in sys.argv[1:4])
     die_with_parent(parent)
-    supervisor = ParentProcess(word, answers)
+    supervisor = ParentProcess(os.fdopen(word, "rb"), answers)
     words = supervisor.words()
     if words is None:
         os._exit(Exit.REFUSED)
@@ -63,12 +64,14 @@ NOTE_CHARACTERS_MAX = 500
 class ParentProcess(NamedTuple):
     """Our parent process, the supervisor, at the other end of two pipes."""
 
-    word: int
+    word: BinaryIO
     answers: int
 
     def words(self) -> list[str] | None:
         """Return the command line; None: the parent is gone."""
-        return read_words(partial(os.read, self.word))
+        line = self.word.readline()
+        words: list[str] | None = json.loads(line) if line.endswith(b"\n") else None
+        return words
 
     def tell(self, message: CrawlJob | Spool) -> None:
         """Send an answer to the parent."""
@@ -82,7 +85,7 @@ class ParentProcess(NamedTuple):
 
     def says_go(self) -> bool:
         """Wait for the parent's permission to crawl; False: the parent is gone."""
-        return bool(os.read(self.word, 1))
+        return bool(self.word.read(1))
 
 
 def run_command_line(words: Sequence[str], supervisor: ParentProcess) -> int:

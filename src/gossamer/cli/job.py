@@ -4,7 +4,7 @@ Plain tuples and the standard library's JSON: the supervisor imports this, and e
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -86,30 +86,13 @@ def toml_text(directory: Path) -> str:
 
 
 def encode(message: CrawlJob | Spool) -> bytes:
-    """Return a message as one line of JSON. Words of a command line may be no UTF-8: they are escaped."""
-    return json.dumps({type(message).__name__: message._asdict()}).encode("ascii") + b"\n"
+    """Return a message as one line of JSON."""
+    return encode_line({type(message).__name__: message._asdict()})
 
 
-def encode_words(words: Sequence[str]) -> bytes:
-    """Return a command line as JSON, its length before it in 8 bytes."""
-    data = json.dumps(list(words)).encode("ascii")
-    return len(data).to_bytes(8) + data
-
-
-def read_words(read: Callable[[int], bytes]) -> list[str] | None:
-    """Decode the output of `encode_words`; `read` returns at most as many bytes as wanted. None: the stream ended."""
-    parts: list[bytes] = []
-    for size in (8, 0):
-        size = size or int.from_bytes(parts[0])
-        part = b""
-        while len(part) < size:
-            some = read(size - len(part))
-            if not some:
-                return None
-            part += some
-        parts.append(part)
-    words: list[str] = json.loads(parts[1])
-    return words
+def encode_line(value: object) -> bytes:
+    """Return a value as one line of JSON. Words of a command line may be no UTF-8: they are escaped."""
+    return json.dumps(value).encode("ascii") + b"\n"
 
 
 def decode(line: bytes) -> CrawlJob | Spool:

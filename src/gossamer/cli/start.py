@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Self
 
-from gossamer.cli.job import CrawlJob, Spool, decode, encode, encode_words
+from gossamer.cli.job import CrawlJob, Spool, decode, encode, encode_line
 from gossamer.world.allocators import FRUGAL, SYSTEM_ARENAS
 
 COPIED_BYTES = 1 << 16
@@ -72,7 +72,7 @@ class ChildProcess:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             os.close(go)
             os.close(answers)
-        self._send(encode_words(words))
+        self._send(encode_line(words))
 
     @classmethod
     def again(cls, job: CrawlJob) -> Self:
