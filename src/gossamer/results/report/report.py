@@ -10,15 +10,7 @@ import msgspec
 
 from gossamer.model.product import FORGOTTEN
 from gossamer.results.report import figures, sections
-from gossamer.results.report.tables import (
-    NEAR,
-    RENDER_REASON,
-    RENDERED,
-    TEXT_METHOD,
-    ReportTables,
-    open_tables,
-    queries,
-)
+from gossamer.results.report.tables import RENDER_REASON, ReportTables, open_tables, queries
 
 MEMORY_BYTES_MAX = 512_000_000
 COUNTS_MAX = 10_000
@@ -80,7 +72,7 @@ def _incomplete(attempts: int, counted: int | None, unread: str, *, forgotten: b
 
 
 def _query(tables: ReportTables, rejected: Mapping[str, int], known: figures.Report) -> figures.Report:
-    totals = tables.row(_SQL["totals"].format(near=NEAR))
+    totals = tables.row(_SQL["totals"])
     attempts = totals["attempts"]
     fetched = totals["fetched"]
     begun_at = totals["begun_at"]
@@ -113,8 +105,8 @@ def _query(tables: ReportTables, rejected: Mapping[str, int], known: figures.Rep
         url_outcomes=_url_outcomes(urls),
         statuses=of_pages("status::VARCHAR", attempts, "status IS NOT NULL"),
         media_types=of_pages("media_type::VARCHAR", fetched, "outcome = 'fetched'"),
-        text_methods=of_fetched(TEXT_METHOD),
-        rendered=of_fetched(RENDERED),
+        text_methods=of_fetched("text_method"),
+        rendered=of_fetched("rendered"),
         render_reasons=of_fetched(RENDER_REASON),
         depths=of_pages("depth::VARCHAR", attempts, order="any_value(depth)"),
         link_types=_counts(tables.all(_SQL["link_types"]), links) if tables.has_links else (),

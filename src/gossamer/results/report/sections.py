@@ -5,7 +5,7 @@ from typing import Any
 from gossamer.model.counters import CACHES, Counters
 from gossamer.model.usage import ALLOWED, PURPOSES, REFUSED, UNKNOWN
 from gossamer.results.report import figures
-from gossamer.results.report.tables import STATEMENTS, USES, ReportTables, queries
+from gossamer.results.report.tables import USES, ReportTables, queries
 
 STEPS_MAX = 120
 SILENCES_MAX = 10
@@ -94,7 +94,7 @@ def politeness(tables: ReportTables) -> figures.PolitenessSummary:
 
 def uses(tables: ReportTables) -> tuple[tuple[figures.Uses, ...], tuple[figures.Count, ...]]:
     """Return the answers for each purpose, and how many pages have a statement of each kind."""
-    kinds = tables.all(_SQL["statements"], column=STATEMENTS)
+    kinds = tables.all(_SQL["statements"])
     if not kinds:
         return (), ()
     whole = tables.one(_SQL["stated"])[0]

@@ -69,8 +69,8 @@ SELECT {sums} FROM pages WHERE outcome IN ('fetched', 'usage_withheld')
 -- The text of each line before its first colon: source and kind. Groups: the kinds, of which there are few.
 SELECT kind, count(*) FROM (
     SELECT unnest(list_distinct(string_split(
-        regexp_replace({column}::VARCHAR, ': [^\n]*', '', 'g'), chr(10)))) AS kind
-    FROM pages WHERE outcome IN ('fetched', 'usage_withheld') AND {column} <> '')
+        regexp_replace(usage_statements::VARCHAR, ': [^\n]*', '', 'g'), chr(10)))) AS kind
+    FROM pages WHERE outcome IN ('fetched', 'usage_withheld') AND usage_statements <> '')
 GROUP BY 1 ORDER BY 2 DESC, 1
 
 -- sums

@@ -17,10 +17,6 @@ from gossamer.model.usage import PURPOSES
 
 ROWS_A_SLICE = 4_000_000
 """Rows that are grouped at a time: at most as many groups, about 100 bytes each."""
-NEAR = "near_duplicate_of"
-TEXT_METHOD = "text_method"
-STATEMENTS = "usage_statements"
-RENDERED = "rendered"
 USES = {purpose: "usage_" + purpose.replace("-", "_") for purpose in PURPOSES}
 RENDER_REASON = "render_reason"
 """A column that files of 1.0.0rc1 lack."""
