@@ -43,6 +43,7 @@ ALWAYS = {
     "Referrer-Policy": "no-referrer",
     "X-Frame-Options": "DENY",
 }
+"""Headers of every answer, except for public ones."""
 FILE = "console.token"
 CHANCE_BYTES = 24
 MODE = 0o600

@@ -38,7 +38,6 @@ HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
     (b"connection", b"close"),
-    (b"x-content-type-options", b"nosniff"),
     (b"x-accel-buffering", b"no"),
 ]
 

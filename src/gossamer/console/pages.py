@@ -14,6 +14,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from gossamer.console.access import ALWAYS
+
 if TYPE_CHECKING:
     from gossamer.console.service import Replay
 
@@ -31,12 +33,9 @@ POLICY = (
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 HEADERS = {
+    **ALWAYS,
     "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
 
