@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -12,7 +13,7 @@ from typer import Option, Typer, echo
 from gossamer.cli.arguments import Json, Sets, quantity_of
 from gossamer.cli.crawl import with_parameters
 from gossamer.cli.directory import write_file
-from gossamer.cli.output import complain
+from gossamer.cli.output import Shown, complain
 from gossamer.lab.simulate.arguments import explicit_keys, options_of, revisits_of
 from gossamer.lab.simulate.figure import as_html, as_svg
 from gossamer.lab.simulate.presets import PRESETS
@@ -111,9 +112,9 @@ def _sensitivity(preset: str, values: Mapping[str, object], sets: Sequence[str],
     ConfigError: something that the operator can correct; nothing was simulated.
     """
     chosen = options_of(preset, {"pages_simulated": SENSITIVITY_PAGES, **values}, sets)
-    found = sensitivity_of(chosen, _tell if sys.stderr.isatty() else None)
-    if sys.stderr.isatty():
-        sys.stderr.write("\r\x1b[K")
+    shown = Shown(sys.stderr, quiet=not sys.stderr.isatty())
+    found = sensitivity_of(chosen, partial(_show_share, shown))
+    shown.clear()
     echo(msgspec.json.encode(found) if as_json else as_table(found), nl=as_json)
     return 0
 
@@ -129,9 +130,9 @@ def _simulate(
     given = explicit_keys(values, sets)
     if beyond := beyond_of(chosen):
         complain(beyond)
-    result = run(chosen, _tell if sys.stderr.isatty() else None)
-    if sys.stderr.isatty():
-        sys.stderr.write("\r\x1b[K")
+    shown = Shown(sys.stderr, quiet=not sys.stderr.isatty())
+    result = run(chosen, partial(_show_share, shown))
+    shown.clear()
     if figure is not None:
         write_file(figure, as_svg(result) if figure.suffix == ".svg" else as_html(result, chosen, given), "--figure")
     echo(result.as_json() if as_json else as_text(result, chosen, given), nl=as_json)
@@ -166,6 +167,5 @@ def _check_figure(figure: Path | None) -> None:
         raise ConfigError(f"--figure {figure}: there is no directory {figure.parent}; make it, or name another")
 
 
-def _tell(share: float) -> None:
-    sys.stderr.write(f"\rsimulating: {min(share, 1.0):.0%}")
-    sys.stderr.flush()
+def _show_share(shown: Shown, share: float) -> None:
+    shown.say(f"simulating: {min(share, 1.0):.0%}")
