@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 REPORT_S_MAX = 80.0
 REPORT_KEPT_S = 10.0
-REPORT_BYTES_MAX = 16 << 20
 
 
 class Query(VerbRequest, frozen=True):
@@ -142,7 +141,7 @@ async def _make_report(directory: Path) -> dict[str, object]:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "gossamer", "report", str(directory), "--json",
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        env=child_environment(), limit=REPORT_BYTES_MAX,
+        env=child_environment(),
     )  # fmt: skip
     try:
         async with asyncio.timeout(REPORT_S_MAX):
