@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -77,20 +77,26 @@ async def serve_folder(path: Path, options: ConsoleOptions, port: int, say: Say,
     """Serve a folder of crawls until a signal comes; then have them end, at once when another one comes. Raises
     ConfigError: the port is taken, or the folder is another server's.
     """
+    with _signals() as (asked, again):
+        async with _fleet_of(path, options, complain) as (fleet, service):
+            access = access_of(path / OWN, options)
+            async with (
+                serve_app(fleet_app(fleet, access, service), options, port, service, option=PORT_OPTION) as address,
+                serve_replay(fleet.folder.directory, service, options, address),
+            ):
+                fleet.find_again()
+                say(f"{address}/#token={access.token}\n{FOLDER_SERVED}")
+                await asked.wait()
+                await fleet.end(again)
+
+
+@asynccontextmanager
+async def _fleet_of(path: Path, options: ConsoleOptions, complain: Say) -> AsyncIterator[tuple[Fleet, Service]]:
+    """Lock a folder of crawls, and run them while the context is open. Raises ConfigError: it is another server's."""
     folder = Folder(path)
     try:
-        access = access_of(path / OWN, options)
-        with _signals() as (asked, again):
-            async with asyncio.TaskGroup() as group, Service(options.connections_max, OWN_SHARE) as service:
-                fleet = Fleet(folder, options.crawls_max, complain, group, service)
-                async with (
-                    serve_app(fleet_app(fleet, access, service), options, port, service, option=PORT_OPTION) as address,
-                    serve_replay(folder.directory, service, options, address),
-                ):
-                    fleet.find_again()
-                    say(f"{address}/#token={access.token}\n{FOLDER_SERVED}")
-                    await asked.wait()
-                    await fleet.end(again)
+        async with asyncio.TaskGroup() as group, Service(options.connections_max, OWN_SHARE) as service:
+            yield Fleet(folder, options.crawls_max, complain, group, service), service
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None  # The group is ours; what it holds is the operator's.
     finally:
@@ -124,17 +130,10 @@ async def serve_mcp(options: McpOptions, say: Say, complain: Say) -> None:
             crawls = Crawls(options.path, complain, is_folder=options.is_folder)
             await _serve_agent(Agent(crawls, service), options, None, say)
         return
-    folder = Folder(options.path)
-    try:
-        async with asyncio.TaskGroup() as group, Service(console.connections_max, OWN_SHARE) as service:
-            fleet = Fleet(folder, console.crawls_max, complain, group, service)
-            fleet.find_again()
-            crawls = Crawls(options.path, complain, fleet, is_folder=True)
-            await _serve_agent(Agent(crawls, service, fleet, options.config), options, fleet, say)
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
-    finally:
-        folder.close()
+    async with _fleet_of(options.path, console, complain) as (fleet, service):
+        fleet.find_again()
+        crawls = Crawls(options.path, complain, fleet, is_folder=True)
+        await _serve_agent(Agent(crawls, service, fleet, options.config), options, fleet, say)
 
 
 async def _serve_agent(agent: Agent, options: McpOptions, fleet: Fleet | None, say: Say) -> None:
