@@ -151,12 +151,13 @@ class ConsoleConnection(H11Protocol):
         self._wait_for_head()
 
     def pause_writing(self) -> None:
-        self._stop_unread()
         self._unread = self.loop.call_later(READ_S_MAX, self.abort)
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        self._stop_unread()
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
         super().resume_writing()
 
     def abort(self) -> None:
@@ -196,11 +197,6 @@ class ConsoleConnection(H11Protocol):
         # As long as an idle connection may take, and as long as a head may.
         wait_s = self._connections.request_s_max + (IDLE_S_MAX if self.cycle is not None else 0.0)
         self._overdue = self.loop.call_later(wait_s, self.abort)
-
-    def _stop_unread(self) -> None:
-        if self._unread is not None:
-            self._unread.cancel()
-            self._unread = None
 
     def _stop_waiting(self) -> None:
         if self._overdue is not None:
