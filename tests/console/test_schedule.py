@@ -223,7 +223,7 @@ async def test_a_schedule_is_kept_over_restarts_and_the_end_of_summer_time(
             datetime(2026, 11, 23, 2, tzinfo=UTC).timestamp(),
         )
         server.set("2026-11-23 03:00")  # The run before is not over.
-        await eventually(lambda: fleet._entry("one").wish.skipped)
+        await eventually(lambda: fleet._entry("one").target.skipped)
         found = await fleet.summary("one")
         assert found.skipped == "the run one.2026-11-23-0300 was skipped: 'one.2026-11-02-0300' was not over"
         assert found.due_at == datetime(2026, 11, 30, 2, tzinfo=UTC).timestamp()
@@ -256,7 +256,7 @@ async def test_in_the_hour_that_occurs_twice_one_run_starts_over_a_restart_too(
     async with server.up() as fleet:
         await fleet.create(msgspec.structs.replace(NEW, when="every Sunday at 2:30"))
         server.now = first
-        await eventually(lambda: fleet._entry("one").wish.last_run)
+        await eventually(lambda: fleet._entry("one").target.last_run)
         await eventually(server.names)
     async with server.up() as fleet:
         server.now = first + 3_600  # 2:30 once more.
@@ -277,7 +277,7 @@ async def test_a_machine_that_slept_over_several_times_makes_up_for_one(
         await fleet.create(msgspec.structs.replace(NEW, when="every day at 3"))
         server.set("2026-10-24 09:10")
         await eventually(server.names)
-        await eventually(lambda: fleet._entry("one").wish.due_at > server.now)
+        await eventually(lambda: fleet._entry("one").target.due_at > server.now)
         await asyncio.sleep(0.05)
         assert server.names() == ["one.2026-10-20-0300"]
         found = await fleet.summary("one")
@@ -288,7 +288,7 @@ async def test_a_machine_that_slept_over_several_times_makes_up_for_one(
         await asyncio.sleep(0.05)
         server.set("2026-10-24 03:00")
         await asyncio.sleep(0.05)
-        assert (server.names(), fleet._entry("one").wish.skipped) == (["one.2026-10-20-0300"], "")
+        assert (server.names(), fleet._entry("one").target.skipped) == (["one.2026-10-20-0300"], "")
 
 
 @in_loop
@@ -297,7 +297,7 @@ async def test_a_time_that_a_wrong_clock_set_is_set_anew(berlin: None, looks: No
     async with server.up() as fleet:
         await fleet.create(msgspec.structs.replace(NEW, when="every Monday at 3"))
         server.set("2026-11-21 12:00")
-        await eventually(lambda: fleet._entry("one").wish.due_at == datetime(2026, 11, 23, 2, tzinfo=UTC).timestamp())
+        await eventually(lambda: fleet._entry("one").target.due_at == datetime(2026, 11, 23, 2, tzinfo=UTC).timestamp())
         server.set("2026-11-23 03:00")
         await eventually(server.names)
         assert server.names() == ["one.2026-11-23-0300"]
@@ -349,7 +349,7 @@ async def test_of_two_crawls_at_the_same_time_one_waits_where_one_may_run(
         for name in ("one", "two"):
             await fleet.create(msgspec.structs.replace(NEW, name=name, when="every Monday at 3"))
         server.set("2026-10-26 03:00")
-        await eventually(lambda: fleet._entry("two").wish.skipped)
+        await eventually(lambda: fleet._entry("two").target.skipped)
         assert (server.names("one"), server.names("two")) == (["one.2026-10-26-0300"], [])
         assert "1 crawls run already" in (await fleet.summary("two")).skipped
         server.ends["one.2026-10-26-0300"].set()

@@ -440,7 +440,7 @@ def test_deleting_a_crawl_leaves_the_others_and_what_a_link_leads_to(tmp_path: P
     (folder.path / "linked").symlink_to("../elsewhere")
     for name in (*begun, "linked", "made"):
         folder.config_file(name).touch()
-        folder.keep(name, folder.wish(name))
+        folder.keep(name, folder.target(name))
     for name in ("one", "made", "linked"):
         folder.delete(name)
         with pytest.raises(MissingError):
@@ -519,10 +519,10 @@ def test_a_list_waits_for_no_crawl_and_no_broken_one_ends_it(tmp_path: Path, mon
 
 def test_a_pid_that_was_given_to_another_is_not_taken_for_a_crawl(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
-    wish = folder.wish("one")
+    wish = folder.target("one")
     wish.pid, wish.born = os.getpid(), 1
     folder.keep("one", wish)
-    assert folder.wish("one") == wish
+    assert folder.target("one") == wish
     assert not folder.is_held("one", wish)
     lock = DirectoryLock(tmp_path / "one/state/lock")
     assert lock.acquire(0.0)

@@ -49,13 +49,13 @@ class Connections:
         self._figures = figures
         self._left = asyncio.Event()
 
-    async def accept(self, door: socket.socket, make: Callable[[], ConsoleConnection]) -> None:
+    async def accept(self, listener: socket.socket, make: Callable[[], ConsoleConnection]) -> None:
         """Take connections from a listening socket until cancelled, as fast as the share of the loop allows."""
         loop = asyncio.get_running_loop()
         while True:
             await self.share.turn()
             try:
-                accepted, _ = await loop.sock_accept(door)
+                accepted, _ = await loop.sock_accept(listener)
             except OSError:
                 self._figures.connections_refused += 1
                 await asyncio.sleep(AGAIN_S)

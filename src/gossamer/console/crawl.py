@@ -25,10 +25,10 @@ METRICS = "metrics"
 class ConsoleCrawl:
     """One crawl, with the feed and the views that the console has of it."""
 
-    def __init__(self, desk: CrawlHandle, service: Service) -> None:
-        self.desk = desk
-        self.views = Views(desk.directory, service)
-        self.feed = EventFeed(desk, service.counts)
+    def __init__(self, handle: CrawlHandle, service: Service) -> None:
+        self.handle = handle
+        self.views = Views(handle.directory, service)
+        self.feed = EventFeed(handle, service.counts)
 
 
 OWN = "console"
@@ -67,7 +67,7 @@ def beside(prefix: str, crawl_of: CrawlOf, service: Service) -> Iterator[Route]:
     """Yield the routes whose answers are not JSON: metrics, events and the page."""
     yield metrics_route(f"{prefix}{METRICS}", crawl_of, service)
     yield events.route(f"{prefix}api/events", lambda path: crawl_of(path).feed, service.streams)
-    yield exports.route(f"{prefix}{exports.PATH}", lambda path: crawl_of(path).desk.directory, service)
+    yield exports.route(f"{prefix}{exports.PATH}", lambda path: crawl_of(path).handle.directory, service)
     yield from pages.routes(prefix, replay=service.replay, require=crawl_of)
 
 
@@ -77,7 +77,7 @@ def metrics_route(path: str, crawl_of: CrawlOf, service: Service) -> Route:
     async def metrics(request: Request) -> Response:
         from gossamer.api.metrics import CONTENT_TYPE  # noqa: PLC0415 - paid for by who asks
 
-        found = await crawl_of(request.path_params).desk.ask({"verb": METRICS})
+        found = await crawl_of(request.path_params).handle.ask({"verb": METRICS})
         result = found.get("result")
         if not isinstance(result, Mapping):
             return answer(found)
@@ -88,14 +88,14 @@ def metrics_route(path: str, crawl_of: CrawlOf, service: Service) -> Route:
     return Route(path, metrics, methods=["GET"])
 
 
-def one(desk: CrawlHandle, service: Service) -> CrawlOf:
+def one(handle: CrawlHandle, service: Service) -> CrawlOf:
     """Return a function that finds the same crawl for every path."""
-    crawl = ConsoleCrawl(desk, service)
+    crawl = ConsoleCrawl(handle, service)
     return lambda _: crawl
 
 
 async def _ask(crawl_of: CrawlOf, name: str, path: Mapping[str, str], asked: verbs.VerbRequest) -> Mapping[str, object]:
-    return await crawl_of(path).desk.ask({"verb": name, **msgspec.to_builtins(asked)})
+    return await crawl_of(path).handle.ask({"verb": name, **msgspec.to_builtins(asked)})
 
 
 async def _view(

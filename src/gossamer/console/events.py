@@ -165,9 +165,9 @@ encode = msgspec.json.Encoder().encode
 class EventFeed:
     """Makes messages as server-sent events."""
 
-    def __init__(self, desk: CrawlHandle, own: Callable[[], ConsoleCounts]) -> None:
+    def __init__(self, handle: CrawlHandle, own: Callable[[], ConsoleCounts]) -> None:
         """Take a crawl, and what returns the console's own counts."""
-        self._desk = desk
+        self._handle = handle
         self._own = own
         self._clock = WallClock()
         self._making = asyncio.Lock()
@@ -267,7 +267,7 @@ class EventFeed:
         return {**shown, **self._detail}
 
     async def _ask(self, verb: str, **fields: object) -> Mapping[str, object] | None:
-        answer = await self._desk.ask({"verb": verb, **fields})
+        answer = await self._handle.ask({"verb": verb, **fields})
         result = answer.get("result")
         if answer.get("ok") and isinstance(result, Mapping):
             return result

@@ -23,7 +23,7 @@ from gossamer.config.gather import reopen
 from gossamer.config.toml import as_assignments
 from gossamer.console.crawl import ConsoleCrawl
 from gossamer.console.directory import Directory
-from gossamer.console.folder import READING_S_MAX, CrawlWish, Folder
+from gossamer.console.folder import READING_S_MAX, Folder, TargetState
 from gossamer.console.schedule import FORMS, read_schedule
 from gossamer.console.service import Service
 from gossamer.model.archived import OFFSET_MAX, ROWS_MAX, Compared, Comparison
@@ -157,9 +157,9 @@ class _StoppedCrawl(Directory):
 class _Entry:
     """State of a crawl in the server's memory."""
 
-    def __init__(self, name: str, crawl: ConsoleCrawl, wish: CrawlWish) -> None:
+    def __init__(self, name: str, crawl: ConsoleCrawl, target: TargetState) -> None:
         self.crawl = crawl
-        self.wish = wish
+        self.target = target
         """As it is on disk, or is about to be."""
         self.keeping = asyncio.Lock()
         self.process: asyncio.subprocess.Process | None = None
@@ -174,7 +174,7 @@ class _Entry:
         """Asks for its status."""
         self.reading: asyncio.Task[None] | None = None
         """Reads `summary` for a list."""
-        self.summary: CrawlSummary | None = CrawlSummary(name=name, state="reading", runs=wish.runs)
+        self.summary: CrawlSummary | None = CrawlSummary(name=name, state="reading", runs=target.runs)
         """As it was last; None once it is removed."""
 
     @property
@@ -212,17 +212,17 @@ class Fleet:
         """
         self._scheduling = self._group.create_task(self._keep_schedules())
         self._group.create_task(asyncio.to_thread(self.folder.sweep))
-        wished = {name: entry for name in self.folder.names() if (entry := self._entry(name)).wish.runs}
-        held = {name: self.folder.is_held(name, entry.wish) for name, entry in wished.items()}
-        for name in sorted(wished, key=lambda name: not held[name]):
+        wanted = {name: entry for name in self.folder.names() if (entry := self._entry(name)).target.runs}
+        held = {name: self.folder.is_held(name, entry.target) for name, entry in wanted.items()}
+        for name in sorted(wanted, key=lambda name: not held[name]):
             if held[name] or self._running() < self._crawls_max:
                 self._attend(name, None)
             else:
-                wished[name].problem = f"not resumed: {self._crawls_max} crawls run already (console.crawls_max)"
-                self.note(f"{name}: {wished[name].problem}")
+                wanted[name].problem = f"not resumed: {self._crawls_max} crawls run already (console.crawls_max)"
+                self.note(f"{name}: {wanted[name].problem}")
 
     async def create(self, new: New) -> CrawlSummary:
-        """Make a crawl, and start it if that is wished. Raises RefusedError: name, configuration or schedule are no
+        """Make a crawl, and start it if that is wanted. Raises RefusedError: name, configuration or schedule are no
         good; ConflictError: the name is taken, or too many run.
         """
         if new.start:
@@ -248,7 +248,7 @@ class Fleet:
         """Continue a crawl that does not run. Raises ConflictError: it runs, was never begun, or too many run."""
         self.folder.directory(name)
         entry = self._entry(name)
-        if entry.is_attended and entry.wish.runs:  # It may not have begun yet.
+        if entry.is_attended and entry.target.runs:  # It may not have begun yet.
             raise ConflictError(f"{name!r} runs already")
         if not self.folder.is_begun(name):
             raise ConflictError(f"{name!r} was never begun; start begins it")
@@ -264,9 +264,9 @@ class Fleet:
         """Set when a crawl runs again, each time as a new crawl. Raises RefusedError: the text says no schedule."""
         entry = self._entry(name)
         when = " ".join(asked.when.split())
-        entry.wish.due_at = read_schedule(when).next_after(self._wall()) if when else 0.0
-        entry.wish.schedule = when
-        entry.wish.skipped = ""
+        entry.target.due_at = read_schedule(when).next_after(self._wall()) if when else 0.0
+        entry.target.schedule = when
+        entry.target.skipped = ""
         await self._keep(name, entry)
         return await self.summary(name)
 
@@ -300,7 +300,7 @@ class Fleet:
         if answer.get("kind") in ("invalid", "refused"):
             return answer
         entry = self._entry(name)
-        entry.wish.runs = False
+        entry.target.runs = False
         await self._keep(name, entry)
         if not answer.get("ok"):
             self._signal(entry)
@@ -310,7 +310,7 @@ class Fleet:
     def runs(self, name: str) -> bool:
         """Return whether a crawl runs, or is about to."""
         entry = self._entry(name)
-        return entry.is_attended or self.folder.is_held(name, entry.wish)
+        return entry.is_attended or self.folder.is_held(name, entry.target)
 
     async def summary(self, name: str) -> CrawlSummary:
         """Return the state of a crawl."""
@@ -319,13 +319,13 @@ class Fleet:
         if not self.folder.is_begun(name):
             state = "starting" if entry.is_attended else "failed" if problem else "created"
             return CrawlSummary(
-                name=name, state=state, runs=entry.wish.runs, begun=False, problem=problem, **_plan(entry.wish)
+                name=name, state=state, runs=entry.target.runs, begun=False, problem=problem, **_plan(entry.target)
             )
         status: Mapping[str, Any] = {}
         with suppress(TimeoutError):
             async with asyncio.timeout(STATUS_S_MAX):
                 if entry.asking is None or entry.asking.done():
-                    entry.asking = asyncio.create_task(entry.crawl.desk.ask({"verb": "status"}))
+                    entry.asking = asyncio.create_task(entry.crawl.handle.ask({"verb": "status"}))
                 answer = await asyncio.shield(entry.asking)  # It goes on for who asks next.
                 status = answer.get("result") or {"state": "failed", "waiting_for": str(answer.get("error", ""))}  # type: ignore[assignment]
         if not status:
@@ -339,13 +339,13 @@ class Fleet:
             problem = problem or str(status.get("waiting_for", ""))
             status = {**status, "waiting_for": ""}
         if entry.is_attended and state in ("stopped", "finished"):
-            state = "starting" if entry.wish.runs else "stopping"
+            state = "starting" if entry.target.runs else "stopping"
             status = {**status, "waiting_for": "", "ended_says": ""}  # Of the run before, or of one that is not over.
         return CrawlSummary(
-            name=name, state=state, runs=entry.wish.runs, pages=status.get("pages", 0), queued=status.get("queued", 0),
-            resumable=is_resumable({**status, "state": state}), pages_s=status.get("pages_s", 0.0),
+            name=name, state=state, runs=entry.target.runs, resumable=is_resumable({**status, "state": state}),
+            pages=status.get("pages", 0), queued=status.get("queued", 0), pages_s=status.get("pages_s", 0.0),
             waiting_for=str(status.get("waiting_for") or ""), ended=str(status.get("ended_says", "")),
-            problem=problem, **_plan(entry.wish),
+            problem=problem, **_plan(entry.target),
         )  # fmt: skip
 
     async def summaries(self) -> CrawlSummaries:
@@ -410,7 +410,7 @@ class Fleet:
         entry = self._entries.get(name)
         if entry is None:
             entry = self._entries[name] = _Entry(
-                name, ConsoleCrawl(_StoppedCrawl(self, name), self._service), self.folder.wish(name)
+                name, ConsoleCrawl(_StoppedCrawl(self, name), self._service), self.folder.target(name)
             )
         return entry
 
@@ -423,7 +423,8 @@ class Fleet:
             entry.summary = None
         except Exception as error:  # noqa: BLE001 - one crawl that cannot be read is not the end of the others
             says = f"{type(error).__name__}: {error}"
-            entry.summary = CrawlSummary(name=name, state="failed", runs=entry.wish.runs, resumable=True, problem=says)
+            runs = entry.target.runs
+            entry.summary = CrawlSummary(name=name, state="failed", runs=runs, resumable=True, problem=says)
 
     def _end_looks(self) -> None:
         self._is_ending = True
@@ -437,44 +438,44 @@ class Fleet:
             for name in await asyncio.to_thread(self.folder.names):
                 with suppress(MissingError):  # It has just been removed.
                     entry = self._entry(name)
-                    if self._is_due(entry.wish):
+                    if self._is_due(entry.target):
                         await self._run_again(name, entry)
             await asyncio.sleep(SCHEDULE_LOOK_S)
 
-    def _is_due(self, wish: CrawlWish) -> bool:
+    def _is_due(self, target: TargetState) -> bool:
         """Return whether a crawl is due. A wrong clock may have set it too late: then it is corrected."""
         now = self._wall()
-        if wish.due_at <= now:
-            return wish.due_at > 0
+        if target.due_at <= now:
+            return target.due_at > 0
         with suppress(RefusedError):  # There may be none.
-            schedule = read_schedule(wish.schedule)
+            schedule = read_schedule(target.schedule)
             following = schedule.next_after(now)
             # Not the next time: a clock that goes back a little starts no second run.
-            if wish.due_at > schedule.next_after(following):
-                wish.due_at = following
+            if target.due_at > schedule.next_after(following):
+                target.due_at = following
         return False
 
     async def _run_again(self, name: str, entry: _Entry) -> None:
         """Start a crawl that is due as a new one, unless it or its run before is not over."""
-        wish = entry.wish
+        target = entry.target
         if self._running() >= self._crawls_max:
-            wish.skipped = f"waits: {self._crawls_max} crawls run already (console.crawls_max)"
+            target.skipped = f"waits: {self._crawls_max} crawls run already (console.crawls_max)"
             return  # Until one of them ends.
-        wish.skipped = ""
-        again = f"{name[:NAME_CHARACTERS_MAX]}.{datetime.fromtimestamp(wish.due_at):%Y-%m-%d-%H%M}"  # noqa: DTZ006
-        wish.due_at = 0.0
+        target.skipped = ""
+        again = f"{name[:NAME_CHARACTERS_MAX]}.{datetime.fromtimestamp(target.due_at):%Y-%m-%d-%H%M}"  # noqa: DTZ006
+        target.due_at = 0.0
         try:
-            wish.due_at = read_schedule(wish.schedule).next_after(self._wall())
+            target.due_at = read_schedule(target.schedule).next_after(self._wall())
             known = await asyncio.to_thread(self.folder.names)
-            if running := [one for one in (name, wish.last_run) if one in known and self.runs(one)]:
+            if running := [one for one in (name, target.last_run) if one in known and self.runs(one)]:
                 raise ConflictError(f"{running[0]!r} was not over")
             await asyncio.to_thread(self.folder.repeat, name, again)
-            wish.last_run = again
+            target.last_run = again
             await self._keep(name, entry)  # Before the start: a server that dies now does not start it twice.
             await self.start(again)
         except (RefusedError, OSError) as error:
-            wish.skipped = f"the run {again} was skipped: {error}"
-            self.note(f"{name}: {wish.skipped}")
+            target.skipped = f"the run {again} was skipped: {error}"
+            self.note(f"{name}: {target.skipped}")
         with suppress(OSError):  # A full disk ends no server; the next one that finds it due runs it late.
             await self._keep(name, entry)
 
@@ -488,7 +489,7 @@ class Fleet:
     async def _keep(self, name: str, entry: _Entry) -> None:
         """Write the present target state to disk, after any write in progress."""
         async with entry.keeping:
-            await asyncio.to_thread(self.folder.keep, name, msgspec.structs.replace(entry.wish))
+            await asyncio.to_thread(self.folder.keep, name, msgspec.structs.replace(entry.target))
 
     def _starting(self, name: str) -> tuple[str, ...]:
         file = self.folder.config_file(name)
@@ -502,17 +503,17 @@ class Fleet:
         entry = self._entry(name)
         if self._is_ending or entry.is_leaving:
             raise ConflictError("the server is ending" if self._is_ending else f"{name!r} is being deleted")
-        if entry.attending is not None and not entry.wish.runs:  # Its end was requested; that takes a moment.
+        if entry.attending is not None and not entry.target.runs:  # Its end was requested; that takes a moment.
             await asyncio.wait((entry.attending,), timeout=ENDING_S_MAX)
             if entry.is_attended:
                 raise ConflictError(f"{name!r} is still ending; try again in a moment")
-        held = not entry.is_attended and await asyncio.to_thread(self.folder.is_held, name, entry.wish, READING_S_MAX)
+        held = not entry.is_attended and await asyncio.to_thread(self.folder.is_held, name, entry.target, READING_S_MAX)
         if held or entry.is_attended:
             raise ConflictError(f"{name!r} runs already")
         self._require_room()
         entry.problem = ""
         entry.deaths = 0
-        entry.wish.runs = True
+        entry.target.runs = True
         entry.has_process.clear()
         attending = self._attend(name, arguments)
         # Who has our answer may leave, and a server on standard input leaves with its client.
@@ -541,9 +542,9 @@ class Fleet:
         while True:
             began = clock()
             status = await self._adopt(name) if arguments is None else await self._one_life(name, entry, arguments)
-            if self._is_ending and entry.wish.runs:
+            if self._is_ending and entry.target.runs:
                 return
-            if status in ENDED_WELL or not entry.wish.runs:
+            if status in ENDED_WELL or not entry.target.runs:
                 break
             if status is not None and status > 0:
                 entry.problem = self.folder.complaint(name) or f"it ended with status {status}"
@@ -557,7 +558,7 @@ class Fleet:
             arguments = self._resuming(name) if self.folder.is_begun(name) else self._starting(name)
         if entry.problem:
             self.note(f"{name}: {entry.problem}")
-        entry.wish = msgspec.structs.replace(entry.wish, runs=False, pid=0, born=0)
+        entry.target = msgspec.structs.replace(entry.target, runs=False, pid=0, born=0)
         await self._keep(name, entry)
 
     async def _one_life(self, name: str, entry: _Entry, arguments: tuple[str, ...]) -> int | None:
@@ -570,36 +571,36 @@ class Fleet:
                 env=environment, cwd=self.folder.path,
                 start_new_session=True,  # What ends us does not end it.
             )  # fmt: skip
-        entry.wish.pid = process.pid
-        entry.wish.born = birth_of(process.pid)
+        entry.target.pid = process.pid
+        entry.target.born = birth_of(process.pid)
         await self._keep(name, entry)
         entry.has_process.set()
-        if self._is_ending or not entry.wish.runs:  # Its end was requested while it had no process.
+        if self._is_ending or not entry.target.runs:  # Its end was requested while it had no process.
             self._signal(entry)
         return await process.wait()
 
     async def _adopt(self, name: str) -> int | None:
         """Wait for the end of a crawl that another server began, and return its status: None if it is to go on."""
         ran = False
-        while await asyncio.to_thread(self.folder.is_held, name, self._entry(name).wish):
+        while await asyncio.to_thread(self.folder.is_held, name, self._entry(name).target):
             ran = True
             await asyncio.sleep(LOOK_S)
         if not self.folder.is_begun(name):
             return None
-        answer = await self._entry(name).crawl.desk.ask({"verb": "status"})
+        answer = await self._entry(name).crawl.handle.ask({"verb": "status"})
         status = answer.get("result")
         how = status.get("ended") if isinstance(status, Mapping) else ""
         # If it ran until now, its end was requested; else the last server ended it when it ended.
         return 0 if how in ENDED_BY_ITSELF or (ran and how) else None
 
     def _signal(self, entry: _Entry) -> None:
-        wish = entry.wish
+        target = entry.target
         with suppress(ProcessLookupError):
             if entry.process is not None and entry.process.returncode is None:
                 entry.process.send_signal(signal.SIGTERM)
-            elif wish.born and birth_of(wish.pid) == wish.born:
-                os.kill(wish.pid, signal.SIGTERM)
+            elif target.born and birth_of(target.pid) == target.born:
+                os.kill(target.pid, signal.SIGTERM)
 
 
-def _plan(one: CrawlWish) -> dict[str, Any]:
+def _plan(one: TargetState) -> dict[str, Any]:
     return {"schedule": one.schedule, "due_at": one.due_at or None, "last_run": one.last_run, "skipped": one.skipped}

@@ -40,7 +40,7 @@ THEIRS = (("output", "directory"), ("console", "port"))
 """Keys that a crawl's configuration must leave out: the server sets them."""
 
 
-class CrawlWish(msgspec.Struct, kw_only=True):
+class TargetState(msgspec.Struct, kw_only=True):
     """The target state of a crawl; on disk, for the next server."""
 
     runs: bool = False
@@ -157,20 +157,20 @@ class Folder:
         source = given if given.exists() else self.path / name / "crawl.toml"
         write_whole(self.config_file(again), source.read_bytes(), private=True)
 
-    def wish(self, name: str) -> CrawlWish:
+    def target(self, name: str) -> TargetState:
         """Return the target state of a crawl."""
         try:
-            return msgspec.json.decode((self.own / f"{name}.json").read_bytes(), type=CrawlWish)
+            return msgspec.json.decode((self.own / f"{name}.json").read_bytes(), type=TargetState)
         except (OSError, msgspec.DecodeError):
-            return CrawlWish()
+            return TargetState()
 
-    def keep(self, name: str, wish: CrawlWish) -> None:
+    def keep(self, name: str, target: TargetState) -> None:
         """Save a target state; it is durable on return."""
-        write_whole(self.own / f"{name}.json", msgspec.json.encode(wish), private=True)
+        write_whole(self.own / f"{name}.json", msgspec.json.encode(target), private=True)
 
-    def is_held(self, name: str, wish: CrawlWish, wait_s: float = 0.0) -> bool:
-        """Return whether a process runs it: the one that `wish` names, or any. Blocks for up to `wait_s`."""
-        if wish.born and birth_of(wish.pid) == wish.born:
+    def is_held(self, name: str, target: TargetState, wait_s: float = 0.0) -> bool:
+        """Return whether a process runs it: the one that `target` names, or any. Blocks for up to `wait_s`."""
+        if target.born and birth_of(target.pid) == target.born:
             return True
         return DirectoryLock.is_held(self.path / name / LOCK, wait_s)
 

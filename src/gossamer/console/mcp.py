@@ -137,7 +137,7 @@ class Crawls:
         self._note = note
         self._fleet = fleet
         self._is_folder = is_folder
-        self._desks: dict[str, CrawlHandle] = {}
+        self._handles: dict[str, CrawlHandle] = {}
 
     def names(self) -> list[str]:
         """Return their names."""
@@ -155,8 +155,9 @@ class Crawls:
         if name not in names:
             raise MissingError(f"no crawl is called {name!r}" if name else "name a crawl; the tool crawls lists them")
         if self._fleet is not None:
-            return self._fleet.crawl(name).desk
-        return self._desks.setdefault(name, Directory(self._path / name if self._is_folder else self._path, self._note))
+            return self._fleet.crawl(name).handle
+        directory = self._path / name if self._is_folder else self._path
+        return self._handles.setdefault(name, Directory(directory, self._note))
 
 
 class Agent:

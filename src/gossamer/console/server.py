@@ -43,7 +43,7 @@ async def serve_app(
         """Answer one request with its work measured, and delayed to keep its share."""
         await service.share.run(app(scope, receive, send))
 
-    door = _door(options.address, port, option)
+    listener = _listener(options.address, port, option)
     loop = asyncio.get_running_loop()
     connections = Connections(options.connections_max, options.request_s_max, service.share, figures or service.figures)
     config = uvicorn.Config(
@@ -61,14 +61,14 @@ async def serve_app(
     config.load()
     state = uvicorn.server.ServerState()
     # uvicorn's own Server would take the process's signals.
-    accepting = loop.create_task(connections.accept(door, lambda: ConsoleConnection(config, state, connections)))
+    accepting = loop.create_task(connections.accept(listener, lambda: ConsoleConnection(config, state, connections)))
     try:
-        yield f"http://{_host_and_port(*door.getsockname()[:2])}"
+        yield f"http://{_host_and_port(*listener.getsockname()[:2])}"
     finally:
         connections.closing.set()
         accepting.cancel()
         await asyncio.wait([accepting])
-        door.close()
+        listener.close()
         for connection in list(state.connections):
             connection.shutdown()
         if state.tasks:
@@ -82,19 +82,19 @@ def is_local(address: str) -> bool:
     return ipaddress.ip_address(address).is_loopback
 
 
-def _door(address: str, port: int, option: str) -> socket.socket:
+def _listener(address: str, port: int, option: str) -> socket.socket:
     is_6 = ":" in address
     family = socket.AF_INET6 if is_6 else socket.AF_INET
     try:
-        door = socket.create_server((address, port), family=family, backlog=BACKLOG, dualstack_ipv6=is_6)
+        listener = socket.create_server((address, port), family=family, backlog=BACKLOG, dualstack_ipv6=is_6)
     except OSError as error:
         where = f"{_host_and_port(address, port)}: {os.strerror(error.errno or 0)}"
         remedy = f"name another port with {option}, or 0 for any"
         if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):  # Such as 127.0.0.1 where there is IPv6 alone.
             remedy = "name an address of this machine with --set console.address=IP"
         raise ConfigError(f"cannot serve on {where}; {remedy}") from error
-    door.setblocking(False)
-    return door
+    listener.setblocking(False)
+    return listener
 
 
 def _host_and_port(address: str, port: int) -> str:

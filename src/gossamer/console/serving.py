@@ -258,16 +258,16 @@ DESCRIPTION = "/api/openapi.json"
 NOTHING = f"there is nothing here; {DESCRIPTION} lists what there is"
 
 
-def console_app(desk: CrawlHandle, access: Access, service: Service) -> Starlette:
+def console_app(handle: CrawlHandle, access: Access, service: Service) -> Starlette:
     """Return the application of one crawl."""
-    crawl_of = crawl.one(desk, service)
+    crawl_of = crawl.one(handle, service)
     operations = list(crawl.operations("/api/", crawl_of, service))
     all_routes = [
         *routes(operations, access.bounds, service.under_way),
         *crawl.beside("/", crawl_of, service),
-        *hooks.routes(desk, access.hook_bytes_max, access.bounds.request_s_max),
+        *hooks.routes(handle, access.hook_bytes_max, access.bounds.request_s_max),
     ]
-    return app(all_routes, operations, access, desk.log_error)
+    return app(all_routes, operations, access, handle.log_error)
 
 
 def _wants_page(request: Request) -> bool:
