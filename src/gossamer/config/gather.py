@@ -14,7 +14,7 @@ from gossamer.config.footprint import fit_budget
 from gossamer.config.lists import read_text
 from gossamer.config.mend import TRUTHS, lines_of
 from gossamer.config.presets import by_mode, preset_values
-from gossamer.config.sections import Config, conflicts, key_of, keys, sections
+from gossamer.config.sections import Config, conflicts, key_of, keys, keys_named, sections
 from gossamer.config.seeds import with_segments
 from gossamer.config.synonyms import argument_for, equivalent_of, synonyms
 from gossamer.config.toml import line_numbers, read_origins, to_toml
@@ -153,7 +153,7 @@ def _argument_meant(name: str) -> str:
     """Return the remedy for an argument in Python, after `; `; empty if none is known."""
     if said := synonyms().arguments.get(name):
         return f"; {said}"
-    if same := [key for key in keys() if key.partition(".")[2] == name]:
+    if same := keys_named(name):
         return f"; settings takes the key {' or '.join(sorted(same))}"
     return nearest(name, (*BY_NAME, "settings", "config"), argument_for(name))
 
@@ -465,7 +465,7 @@ def _takes_text(key: str) -> bool:
 
 def _suggest_key(name: str) -> str:
     """Return which key a name without section stands for, as a clause; nothing if that is not known."""
-    same = [key for key in keys() if key.partition(".")[2] == name]
+    same = keys_named(name)
     found = f"the key is {' or '.join(same)}" if same else equivalent_of(name, as_option=False)
     return f"; {found}" if found else ""
 

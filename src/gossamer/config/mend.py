@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
-from gossamer.config.sections import key_of, keys, sections
+from gossamer.config.sections import key_of, keys_named, sections
 from gossamer.config.synonyms import equivalent_of, synonyms
 from gossamer.options import Mistake, NamedSection, Section, keys_of, nearest, rule_type
 from gossamer.quantities import plain_digits
@@ -87,7 +87,7 @@ def _unknown(path: Sequence[str]) -> str:
     if len(path) > 2:
         return f"no key {'.'.join(path)}{_nearest_inside(path)}"
     name = path[-1]
-    same = [key for key in keys() if key.partition(".")[2] == name]
+    same = keys_named(name)
     elsewhere = nearest(name, [name], write=lambda _: same[0]) if same else ""
     meaning = equivalent_of(name, as_option=False)
     if len(path) == 1:

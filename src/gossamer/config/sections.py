@@ -386,6 +386,11 @@ def keys() -> tuple[str, ...]:
     return tuple(f"{name}.{key}" for name, section in sections().items() for key in keys_of(section))
 
 
+def keys_named(name: str) -> list[str]:
+    """Return every dotted key whose name in its section is `name`."""
+    return [key for key in keys() if key.partition(".")[2] == name]
+
+
 def key_of(dotted: str) -> Key:
     """Return how a dotted key is declared; where keys are names, how the rules of the section are."""
     section, _, name = dotted.partition(".")
