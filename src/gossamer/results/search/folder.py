@@ -19,6 +19,7 @@ from gossamer.model.decodable import decodable
 from gossamer.model.errors import DamagedError
 from gossamer.model.words import shell_word
 from gossamer.stages.archive.segments import files_of
+from gossamer.state.journals import DIFFERS
 from gossamer.state.sums import Sums, crc_of
 from gossamer.world.files import write_whole
 from gossamer.world.inputs import read_input
@@ -184,7 +185,7 @@ def _fault(file: Path, sums: Sums, *, deep: bool) -> str:
         return "is missing"
     if (size := file.stat().st_size) != sums.length:
         return f"has {size:,} bytes, {sums.length:,} were written"
-    return "does not hold what was written into it (its CRC-32 differs)" if deep and crc_of(file) != sums.crc else ""
+    return DIFFERS if deep and crc_of(file) != sums.crc else ""
 
 
 def _segment_faults(folder: Path, *, deep: bool) -> Iterator[tuple[Path, str]]:
@@ -200,7 +201,7 @@ def _segment_faults(folder: Path, *, deep: bool) -> Iterator[tuple[Path, str]]:
             if not file.exists():
                 yield file, "is missing"
             elif deep and not _agrees(file):
-                yield file, "does not hold what was written into it (its CRC-32 differs)"
+                yield file, DIFFERS
 
 
 def _agrees(file: Path) -> bool:
