@@ -75,7 +75,7 @@ def import_archives(
     if not isinstance(statuses, Collection) or not all(type(status) is int for status in statuses):
         raise ConfigError(f"statuses is {statuses!r}: give HTTP statuses, such as [200]")
     request = ImportRequest(
-        (), copies=copy, judges_scope=options.get("scope") is not None, statuses=frozenset(statuses),
+        copies=copy, judges_scope=options.get("scope") is not None, statuses=frozenset(statuses),
         since=seconds_of(since, "since", 0.0), until=seconds_of(until, "until", float("inf")),
     )  # fmt: skip
     stop = asyncio.Event()
@@ -133,7 +133,7 @@ async def run_import(
             write_table(directory, ImportTable(files=read_table(directory).files))  # Killed now, it can be repeated.
             save(config, directory)
             life = ShardLife(shard)
-            importer = Importer(shard, replace(request, sources=tuple(sources)), life.seeding.add, stop)
+            importer = Importer(shard, sources, request, life.seeding.add, stop)
             shard.kept.storage.epochs.put("meta", SEEDED, b"1")
             return await _run(importer, life, show)
     except (StoreError, OSError) as error:

@@ -69,7 +69,7 @@ def import_(
     options["output"] = str(directory)
     made = configure(config, options=options, sets=sets or (), seeds=seed or ())
     request = ImportRequest(
-        (), copies=copy, judges_scope=options.get("scope") is not None, statuses=frozenset(status or ()),
+        copies=copy, judges_scope=options.get("scope") is not None, statuses=frozenset(status or ()),
         since=seconds_of(since, "--since", 0.0), until=seconds_of(until, "--until", float("inf")),
     )  # fmt: skip
     progress = Progress(quiet=bool(quiet))

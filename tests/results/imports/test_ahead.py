@@ -153,7 +153,7 @@ def test_ranges_of_one_address_are_read_twice_at_most(tmp_path: Path, monkeypatc
     encode = msgspec.msgpack.encode
     read = 0
     for stretch in ranges_of(source):
-        question = encode(StretchQuestion(stretch, ImportRequest(())), enc_hook=str)
+        question = encode(StretchQuestion(stretch, ImportRequest()), enc_hook=str)
         answer = msgspec.msgpack.decode(reader.answer(question, lambda _: None), type=StretchAnswer)
         read += len(answer.items)
     assert 400 <= read <= 2.2 * 400
@@ -255,7 +255,7 @@ def test_no_more_stretches_are_held_than_processes_can_take(tmp_path: Path, monk
     async def read_all() -> None:
         done = 0
         async for stretch, answer in Ahead(Config(), tmp_path, is_on=True).answers(
-            stretches(), ImportRequest(()), asyncio.Event()
+            stretches(), ImportRequest(), asyncio.Event()
         ):
             assert stretch.source.number == done
             assert answer.is_whole == (done % 2 == 0)
@@ -278,7 +278,7 @@ def test_an_order_to_stop_waits_for_no_page_that_hangs(tmp_path: Path, monkeypat
 
     async def read_all() -> list[ArchiveStretch]:
         stretches = iter([ArchiveStretch(Source(0, "", "", 0, "warc"))])
-        reading = Ahead(Config(), tmp_path, is_on=True).answers(stretches, ImportRequest(()), stop)
+        reading = Ahead(Config(), tmp_path, is_on=True).answers(stretches, ImportRequest(), stop)
         async with asyncio.timeout(60):
             return [stretch async for stretch, _ in reading]
 

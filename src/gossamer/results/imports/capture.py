@@ -155,9 +155,8 @@ class Skipped(msgspec.Struct, frozen=True, tag=True):
 
 
 class ImportRequest(msgspec.Struct, frozen=True):
-    """The archives to import, and the filters."""
+    """How archives are imported: which of their captures, and whether bodies are copied."""
 
-    sources: tuple[Source, ...]
     copies: bool = False
     judges_scope: bool = False
     statuses: frozenset[int] = frozenset()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from itertools import chain, islice
 from pathlib import Path
@@ -57,11 +57,17 @@ class Importer:
     """Imports archives into a shard."""
 
     def __init__(
-        self, shard: Shard, request: ImportRequest, add_seeds: Callable[[list[str], int], object], stop: asyncio.Event
+        self,
+        shard: Shard,
+        sources: Sequence[Source],
+        request: ImportRequest,
+        add_seeds: Callable[[list[str], int], object],
+        stop: asyncio.Event,
     ) -> None:
         """`add_seeds` queues seeds that are not known. `stop` ends the import after the current record."""
         self._stop = stop
         self._shard = shard
+        self._sources = sources
         self._request = request
         self._add_seeds = add_seeds
         self._directory: Path = shard.kept.home.directory
@@ -102,9 +108,9 @@ class Importer:
         self._table = imported.ImportTable(files=imported.read_table(self._directory).files)
         self._begin_seeds(self._shard.controls.settings.config.seeds.urls)
         work = self._work
-        work += [(source, self._of(source)) for source in self._request.sources if not source.fault]
+        work += [(source, self._of(source)) for source in self._sources if not source.fault]
         imported.write_table(self._directory, self._table)
-        for source in self._request.sources:
+        for source in self._sources:
             if source.fault:
                 self._refuse(Refused(source.number, source.name, 0, source.fault))
         is_large = sum(source.size for source, progress in work if not progress.is_done) >= AHEAD_BYTES_MIN
@@ -115,9 +121,8 @@ class Importer:
             await ahead.close()
 
     async def _run(self, work: list[tuple[Source, imported.SourceProgress]], ahead: Ahead) -> bool:
-        request = replace(self._request, sources=())
         ranges = chain.from_iterable(ranges_of(source) for source, progress in work if not progress.is_done)
-        async with aclosing(ahead.answers(ranges, request, self._stop)) as answers:
+        async with aclosing(ahead.answers(ranges, self._request, self._stop)) as answers:
             for source, progress in work:
                 await self._count(source, progress, answers)
                 if self._stop.is_set():
@@ -224,7 +229,7 @@ class Importer:
             for source in sources.values()
             for stretch in self._borders[source.number].stretches(source, waiting[source.number].last)
         )
-        async with aclosing(ahead.answers(stretches, replace(self._request, sources=()), self._stop)) as answers:
+        async with aclosing(ahead.answers(stretches, self._request, self._stop)) as answers:
             async for stretch, answer in answers:
                 await self._import(stretch, answer, waiting[stretch.source.number])
         if self._stop.is_set():
