@@ -198,28 +198,17 @@ def _bind(options: SimwebOptions) -> tuple[Web, Sequence[socket.socket]]:
         port = options.port
         try:
             for address in addresses:
-                sockets.append(_listener(address, port))
+                sockets.append(socket.create_server((address, port), backlog=BACKLOG))
                 port = sockets[0].getsockname()[1]
         except OSError as error:
             for listener in sockets:
                 listener.close()
             if options.port or attempt == PORT_TRIES - 1:
-                raise OSError(error.errno, f"cannot listen on {address}:{port}: {error.strerror}") from error
+                why = os.strerror(error.errno or 0)
+                raise OSError(error.errno, f"cannot listen on {address}:{port}: {why}") from error
         else:
             return Web(replace(options, port=port)), sockets
     raise AssertionError("unreachable")
-
-
-def _listener(address: str, port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.setblocking(False)
-    try:
-        listener.bind((address, port))
-    except OSError:
-        listener.close()
-        raise
-    return listener
 
 
 def _files_max() -> int:
