@@ -68,6 +68,11 @@ class SimwebOptions(Section, frozen=True):
     ] = {}
     traps: Annotated[bool, Key("Add endless spaces: calendars, session ids, facets and others.")] = False
 
+    @property
+    def port_suffix(self) -> str:
+        """What follows the name of a host in a URL: `:8080`, or nothing for port 80."""
+        return "" if self.port == 80 else f":{self.port}"
+
     @classmethod
     def preset(cls, name: Preset, **changes: object) -> Self:
         """Return options of one of three sizes: 20 hosts, 200, or 2,000."""

@@ -70,7 +70,7 @@ class PageMaker:
         self.words = Words(lot(options, "words"))
         """The text that all pages draw from."""
         self._options = options
-        self._port = "" if options.port == 80 else f":{options.port}"
+        self._port = options.port_suffix
         self._sizes = _quantiles(options.bytes_median, options.bytes_sigma, options.bytes_max)
         # The median of a log-normal is below its mean by exp(sigma² / 2).
         self._counts = _quantiles(options.links_per_page * 0.835, 0.6, LINKS_MAX)

@@ -66,8 +66,8 @@ def plan(kind: str, host: WebHost, options: SimwebOptions, shared_by: WebHost) -
             moved = ServedAnswer(301, (*TEXT, ("Location", "/robots-real.txt")))
             return RobotsPlan((moved,), groups=groups, moved_to=(host.name, "/robots-real.txt"))
         case "robots_redirect_host":
-            port = "" if options.port == 80 else f":{options.port}"
-            moved = ServedAnswer(302, (*TEXT, ("Location", f"http://{shared_by.name}{port}/robots-shared.txt")))
+            elsewhere = f"http://{shared_by.name}{options.port_suffix}/robots-shared.txt"
+            moved = ServedAnswer(302, (*TEXT, ("Location", elsewhere)))
             return RobotsPlan((moved,), groups=groups, moved_to=(shared_by.name, "/robots-shared.txt"))
         case "robots_500_first":
             return RobotsPlan((BROKEN, BROKEN, answer), groups=groups)

@@ -91,8 +91,6 @@ class PagePlace(msgspec.Struct, frozen=True):
     options: SimwebOptions
     words: Words
     hosts: Sequence[WebHost]
-    port: str
-    """`:8080`, or empty for port 80."""
     at: str = "/"
     """`/NAME/` of a behavior, below which its pages are."""
 
@@ -110,7 +108,7 @@ class PagePlace(msgspec.Struct, frozen=True):
 
     def front(self, host: WebHost) -> str:
         """Return the address of a host's front page."""
-        return f"http://{host.name}{self.port}/"
+        return f"http://{host.name}{self.options.port_suffix}/"
 
     def some(self, sentences: int, *what: object) -> str:
         """Return sentences that depend on the host and on `what`."""

@@ -57,7 +57,6 @@ class Web:
         self.names |= {links.refusing_name(host.index): closed for host in self.hosts if "away" in host.behaviors}
         self._pages = PageMaker(options, self.hosts)
         self.changing = Changing(options)
-        self._port = "" if options.port == 80 else f":{options.port}"
         self._made_pages = lru_cache(maxsize=MADE_MAX)(self._make_pages)
         self._slow = NormalDist()
 
@@ -217,7 +216,7 @@ class Web:
         return {place.path(name): made for name, made in PAGES[behavior](place).items()}
 
     def _place(self, host: WebHost, at: str = "/") -> PagePlace:
-        return PagePlace(host, self._pages.origin(host), self.options, self._pages.words, self.hosts, self._port, at)
+        return PagePlace(host, self._pages.origin(host), self.options, self._pages.words, self.hosts, at)
 
     def _delay_s(self, host: WebHost, path: str) -> float:
         options = self.options

@@ -139,7 +139,7 @@ def away(place: PagePlace) -> dict[str, Made]:
     """Return links to a name that does not exist and to an address where nothing listens."""
     sheet = Sheet(place, "", "Away")
     for name in (nameless(place.host.index), refusing_name(place.host.index)):
-        url = f"http://{name}{place.port}/"
+        url = f"http://{name}{place.options.port_suffix}/"
         sheet.anchor(url, url)
     return {"": sheet.page()}
 

@@ -141,7 +141,7 @@ def dead_ports(place: PagePlace) -> dict[str, Made]:
 
 def schemes(place: PagePlace) -> dict[str, Made]:
     """Return pages that link to https on the port for http, and to a page that answers as a port for TLS does."""
-    secure = f"https://{place.host.name}{place.port}{place.path('secure.html')}"
+    secure = f"https://{place.host.name}{place.options.port_suffix}{place.path('secure.html')}"
     sheet = Sheet(place, "", "Schemes").anchor(secure, secure, optional=True).anchors(["alert", "plain.html"])
     reply = Made((ServedAnswer(200, (), b"", "alert"),), also=("connect_error", "tls_error", "host_closed"), once=False)
     return {"": sheet.page(), "alert": reply} | place.leaves(["plain.html"])

@@ -225,7 +225,7 @@ def farm_owner(name: str) -> int | None:
 
 def farm(place: PagePlace) -> dict[str, Made]:
     """Return the pages: an index from which one link leads into the farm."""
-    entry = f"http://www.{farm_site(place.host.index)}{place.port}/"
+    entry = f"http://www.{farm_site(place.host.index)}{place.options.port_suffix}/"
     return {"": Sheet(place, "", "Farm").anchor(entry, entry).page()}
 
 
@@ -238,7 +238,7 @@ def farm_endless(place: PagePlace, path: str) -> Made | None:
     sheet = Sheet(place, path, "Offers", about=("farm", name, path))
     for turn in range(FARM_LINKS):
         code = hash_of(name, path, turn)
-        url = f"http://{_FARM_LABELS[code % len(_FARM_LABELS)]}-{code:08x}.{site}{place.port}/"
+        url = f"http://{_FARM_LABELS[code % len(_FARM_LABELS)]}-{code:08x}.{site}{place.options.port_suffix}/"
         sheet.anchor(url, url)
     if path == "/":
         sheet.anchor(FARM_INNER)
