@@ -412,13 +412,13 @@ class ItemPage(Selected):
     @property
     def json_ld(self) -> list[Any]:
         """The JSON-LD blocks of an HTML page."""
-        found = self._source.data() if self.page.media_type in HTML_TYPES else []
+        found = self._source.data if self.page.media_type in HTML_TYPES else []
         return found if isinstance(found, list) else []
 
     @property
     def json(self) -> Any:
         """The document of a JSON page. Raises SelectError if it is not JSON."""
-        return self._source.data()
+        return self._source.data
 
 
 class Follow(msgspec.Struct, frozen=True):

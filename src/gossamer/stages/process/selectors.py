@@ -51,7 +51,7 @@ class SelectorSource:
                 result = expressions.xpath_of(selector)(self._xpath_root if within is None else within)
                 found = result if isinstance(result, list) else [] if result == "" else [result]
             case _:
-                found = expressions.jsonpath_of(selector)(self.data() if within is None else within)
+                found = expressions.jsonpath_of(selector)(self.data if within is None else within)
         return list(islice(found, VALUES_MAX))
 
     def _css(self, selector: str, within: object) -> list[LexborNode]:
@@ -100,12 +100,9 @@ class SelectorSource:
         large = max(self.page.body_bytes, len(self._document.utf8())) > self._options.items_bytes_max
         return f"longer than {self._options.items_bytes_max} bytes" if large else "nested too deeply, or wrongly"
 
-    def data(self) -> object:
-        """Return a JSON document; of an HTML page the list of its JSON-LD blocks. Raises SelectError: it is no JSON."""
-        return self._data
-
     @cached_property
-    def _data(self) -> object:
+    def data(self) -> object:
+        """A JSON document; of an HTML page the list of its JSON-LD blocks. Raises SelectError: it is no JSON."""
         body = self._document.utf8()
         if self.page.media_type in HTML_TYPES:
             return json_ld(body, self._options.text_bytes_max)
