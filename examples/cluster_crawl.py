@@ -1,4 +1,4 @@
-"""One crawl of four processes: `python cluster_crawl.py`. Sites are divided among them; Ray starts and watches them."""
+"""One crawl of four processes: `python cluster_crawl.py`. Sites are divided among them."""
 
 import asyncio
 

@@ -86,11 +86,6 @@ class SessionProxies(VisitMiddleware):
     name = "session_proxies"
     proxies = ("http://127.0.0.1:3128", "http://127.0.0.1:3129")
 
-    def __init__(
-        self, *, epochs: Epochs, name_url: Callable[[str], Url | None], unpark: Callable[[Url, float], None]
-    ) -> None:
-        pass
-
     def route(self, url: Url, request: Request, now: float) -> Request:
         proxy = self.proxies[crc32(url.host.encode()) % len(self.proxies)]
         return msgspec.structs.replace(request, proxy=proxy)

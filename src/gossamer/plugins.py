@@ -14,7 +14,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from gossamer.model.errors import ConfigError, is_fatal, is_mistake
+from gossamer.model.errors import ComponentError, ConfigError, is_fatal, is_mistake
 from gossamer.options import nearest
 
 GROUP = "gossamer.components"
@@ -64,7 +64,7 @@ def build(name: str, key: str, **given: object) -> object:
     try:
         inspect.signature(maker).bind(**given)
     except TypeError as error:
-        raise ConfigError(f"{key}: {name} must take {_list_arguments(given)} by keyword: {error}") from error
+        raise ConfigError(f"{key}: {name} must take {_list_arguments(given)} by keyword: {error}") from None
     except ValueError:
         pass  # Some native classes have no signature.
     try:
@@ -125,7 +125,7 @@ def _shape(port: type, method: str) -> str:
 
 
 def naming(made: object, name: str, key: str, *methods: str, port: type = object, **checks: ResultCheck) -> object:
-    """Return a component of the operator, whose `methods`, where it has them, raise RuntimeErrors that name it as the
+    """Return a component of the operator, whose `methods`, where it has them, raise ComponentErrors that name it as the
     configuration does, also if they return another type than in `port`, or one of `checks`, by the method's name,
     refuses the result. Errors that end the crawl (a full disk) stay what they are. About 0.4 µs a call.
     """
@@ -171,7 +171,7 @@ def _name_errors(inner: Callable[..., Any], says: str, refuse: ResultCheck, *, w
             first = first[0]
         about = getattr(first, "url", "") or getattr(first, "text", first)
         where = f" ({about})" if isinstance(about, str) and about else ""
-        return RuntimeError(f"{says}{where}: {type(error).__name__}: {error}")
+        return ComponentError(f"{says}{where}: {type(error).__name__}: {error}")
 
     @wraps(inner)
     def call(*given: object, **named: object) -> object:
@@ -190,10 +190,8 @@ def _name_errors(inner: Callable[..., Any], says: str, refuse: ResultCheck, *, w
             result: object = await inner(*given, **named)
             refuse(result, given)
             return result
-        except CancelledError:
-            raise
         except BaseException as error:
-            if is_fatal(error) or not is_mistake(error):
+            if isinstance(error, CancelledError) or is_fatal(error) or not is_mistake(error):
                 raise
             raise blame(error, given) from error
 

@@ -69,6 +69,9 @@ class VisitMiddleware:
     judges_unresolved = False
     """Whether `judge_visit` is also called before the address of a URL's host is looked up."""
 
+    def __init__(self, **parts: object) -> None:
+        """Take `epochs`, `name_url` and `unpark`, of which a middleware without state needs none."""
+
     def judge(self, url: Url, now: float) -> Verdict:
         """Return whether a URL may be requested now. Pure: the first verdict that is not allowed counts."""
         return ALLOWED

@@ -95,6 +95,8 @@ def test_a_repeated_command_takes_a_higher_limit_and_a_seed_without_its_slash(ru
     assert "limits.max_pages                  50" in shown
     other = run.mistake("crawl", "http://127.0.0.1/other", *words[2:])
     assert "crawl holds a crawl of other seeds or segments (http://127.0.0.1/); -o DIR starts another" in other
+    says = run.mistake(*words, "--mode", "continuous")
+    assert "crawl holds a batch crawl: gossamer resume crawl continues it, -o DIR starts another" in says
 
 
 @pytest.mark.parametrize(

@@ -160,8 +160,9 @@ def test_robots_txt_is_a_reason_which_status_and_report_know(run: Gossamer, site
 def assert_failed(ended: tuple[int, str, str], seed: str, reason: str) -> None:
     status, out, err = ended
     assert (status, out) == (Exit.NOTHING, "")
-    first, second = err.splitlines()
+    first, second, *hints = err.splitlines()
     assert first == "gossamer: the seed could not be fetched:"
+    assert len(hints) == ("robots.txt" in reason), "a way on, where there may be one"
     assert second.startswith(f"gossamer:   {seed}: ")
     assert reason in second
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ComponentError, ConfigError
 from tests.answering import Answering, serving
 from tests.ring.crawls import OWN, command_line, crawl, rows, until
 
@@ -141,7 +141,7 @@ CODE = "\n\nclass Own{base}:\n    {body}\n"
     [
         ("", "name = 'x'\n    def __init__(self, **_): pass", "must derive from gossamer.ports.VisitMiddleware"),
         ("(VisitMiddleware)", "def __init__(self, **_): pass", "and have a name"),
-        ("(VisitMiddleware)", "name = 'x'", "must take"),
+        ("(VisitMiddleware)", "name = 'x'\n    def __init__(self): pass", "must take"),
     ],
 )
 def test_a_middleware_that_does_not_fit_is_refused(tmp_path: Path, base: str, body: str, error: str) -> None:
@@ -154,16 +154,27 @@ def test_a_middleware_that_does_not_fit_is_refused(tmp_path: Path, base: str, bo
     [
         ("def judge(self, url, now): 1 / 0", "failed in judge"),
         (
-            "def request(self, url, visit, request, now): return type(request)(request.url, '::1', 1)",
+            "def request(self, *given): return type(given[2])(given[2].url, '::1', 1) if given[1] else given[2]",
             "changed the address",
         ),
-        ("def received(self, url, reply, now): 1 / 0", "failed in received"),
+        ("def received(self, url, reply, now): return reply if 'robots' in url.text else 1 / 0", "failed in received"),
         ("def concluded(self, visited, now): 1 / 0", "failed in concluded"),
     ],
 )
 def test_a_mistake_in_one_ends_the_page_and_is_named(shop: Shop, tmp_path: Path, method: str, says: str) -> None:
-    body = f"name = 'x'\n    def __init__(self, **_): pass\n    {method}"
-    more = CODE.format(base="(VisitMiddleware)", body=body)
+    more = CODE.format(base="(VisitMiddleware)", body=f"name = 'x'\n    {method}")
     crawled = crawl((shop.root,), tmp_path / "c", *OWN, own(tmp_path, "Own", more=more), "crawl.errors_max=100")
     assert says in crawled.critical()
     assert crawled.status["discovered"] == crawled.status["terminal"]
+
+
+@pytest.mark.parametrize("body", ["1 / 0", "request.headers"])
+def test_one_that_fails_for_robots_txt_before_the_first_attempt_ends_the_crawl(
+    shop: Shop, tmp_path: Path, body: str
+) -> None:
+    """Each host would wait for its robots.txt, an hour in all."""
+    method = f"name = 'x'\n    def request(self, url, visit, request, now): {body}"
+    settings = own(tmp_path, "Own", more=CODE.format(base="(VisitMiddleware)", body=method))
+    with pytest.raises(ComponentError, match=r"own.py:Own failed in request \(.*robots.txt\)"):
+        crawl((shop.root,), tmp_path / "c", *OWN, settings)
+    assert not shop.asked

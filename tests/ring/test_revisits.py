@@ -17,7 +17,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from gossamer import Crawler
 from gossamer.api.reading import changes, instant_of
-from gossamer.api.search import search_of
+from gossamer.api.search import build_index_of, search_of
 from gossamer.api.status import status_of, why_of
 from gossamer.assembly.revisits import frontier_options_of, politeness_for_mode
 from gossamer.cli.main import status_of_command
@@ -295,9 +295,12 @@ def test_why_and_status_tell_of_the_past_and_of_what_is_due(lived: tuple[Site, P
 def test_text_and_index_follow_the_pages(tmp_path: Path) -> None:
     assert SearchOptions().commit_s <= 5.0, "what is promised of an index whose options are as they came"
     words = " ".join(f"The {number}th sentence of a page is long enough to be its text." for number in range(40))
-    site = Site({"/": page(words, "/words"), "/words": page(f"{words} Snow fell.")}, frozenset(("/", "/words")))
+    gone = page(f"{words} Hail is over.")
+    pages = {"/": page(words, "/words", "/gone"), "/words": page(f"{words} Snow fell."), "/gone": gone}
+    site = Site(pages, frozenset(pages))
 
     def turn() -> None:
+        del site.pages["/gone"]
         site.pages["/words"] = page(f"{words} Rain came.")
 
     sets = ("search.enabled=true", "search.commit_s=0.2", "process.modules=['main_text', 'markdown']")
@@ -305,10 +308,15 @@ def test_text_and_index_follow_the_pages(tmp_path: Path) -> None:
     found = rows(tmp_path / "crawl/pages")
     written = Counter((row["change"], bool(row["main_text"]), bool(row["markdown"])) for row in found)
     assert written.pop(("same", False, False)) > 6
-    assert written == {("appeared", True, True): 2, ("changed", True, True): 1}
+    assert written.pop(("vanished", False, False)) == 1
+    written.pop(("", False, False), 0)  # It is looked for again.
+    assert written == {("appeared", True, True): 3, ("changed", True, True): 1}
     assert search_of(tmp_path / "crawl", "rain").total == 1
     assert search_of(tmp_path / "crawl", "snow").total == 0
-    assert search_of(tmp_path / "crawl", "sentence").total == 2
+    for _ in range(2):
+        assert search_of(tmp_path / "crawl", "sentence").total == 2
+        assert search_of(tmp_path / "crawl", "hail").total == 0
+        build_index_of(tmp_path / "crawl")
 
 
 def test_the_commands_print_what_the_functions_return(
@@ -369,6 +377,16 @@ def test_a_batch_crawl_goes_on_as_a_continuous_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(900)
+def test_pages_that_changed_between_a_batch_crawl_and_its_first_visits_are_listed(tmp_path: Path) -> None:
+    site = Site({"/": page("the front", "/a", "/b"), "/a": page("a page"), "/b": page("another")})
+    crawl_once(site, tmp_path / "crawl")
+    site.pages["/b"] = page("something else now")
+    crawl(site, tmp_path / "crawl", 1, *QUICK, resuming=True)
+    assert told(site, tmp_path / "crawl") == Counter(
+        {("appeared", "/"): 1, ("appeared", "/a"): 1, ("appeared", "/b"): 1, ("changed", "/b"): 1}
+    )
+
+
 @pytest.mark.parametrize("begins_as_batch", [False, True])
 def test_a_site_that_moves_to_www_stays_in_the_crawl(tmp_path: Path, *, begins_as_batch: bool) -> None:
     site = Moving({"/": page("front", "/a"), "/a": page("a")})

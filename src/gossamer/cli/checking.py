@@ -163,10 +163,13 @@ def _to_go_on(directory: Path, given: Config, request: CrawlRequest) -> tuple[Cr
     config = reopen(directory / "crawl.toml", options=kept, sets=sets)
     if request.recipe:  # A `resume` between may have set some for itself.
         config = replace(config, limits=given.limits)
-    if (given.crawl.mode, *_seed_sources(given)) != (config.crawl.mode, *_seed_sources(config)):
+    if _seed_sources(given) != _seed_sources(config):
         named = " ".join(map(harmless, config.seeds.urls[:SEEDS_SHOWN]))
         shown = f" ({named})" if named else ""
         raise ConfigError(f"{directory} holds a crawl of other seeds or segments{shown}; -o DIR starts another")
+    if given.crawl.mode != config.crawl.mode:
+        how = f"gossamer resume {shell_word(directory)} continues it, -o DIR starts another"
+        raise ConfigError(f"{directory} holds a {config.crawl.mode} crawl: {how}")
     return job_of(config, directory, resume=True)._replace(settle=config.limits == begun.limits), config
 
 

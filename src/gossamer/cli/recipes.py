@@ -144,7 +144,9 @@ def run_recipe(
     targets = {form: named.with_name(named.name + suffix) for form, suffix in RECIPES[recipe].exports.items()}
     if targets and all(target.exists() for target in targets.values()):
         there = " and ".join(shell_word(target) for target in targets.values())
-        raise ConfigError(f"there is {there}, of an earlier {recipe}; delete or move it, or name another -o DIR")
+        again = f"; gossamer resume {shell_word(directory)} --mode continuous visits its pages again"
+        how = f"delete or move it, or name another -o DIR{again if holds_crawl(directory) else ''}"
+        raise ConfigError(f"there is {there}, of an earlier {recipe}; {how}")
     words = ["crawl", f"--recipe={recipe}", *(urls or ()), *_words(options)]
     words += [word for one in sets for word in ("--set", one)]
     # A check that has ended is not listed again: since then the site may have changed.
@@ -167,11 +169,9 @@ def directory_of(recipe: str, options: Mapping[str, object]) -> Path:
 
 
 def _is_interrupted(directory: Path) -> bool:
-    if not holds_crawl(directory):
-        return False
     from gossamer.api.status import status_of
 
-    return status_of(directory)["state"] != "finished"
+    return holds_crawl(directory) and status_of(directory)["state"] != "finished"
 
 
 def _words(options: Mapping[str, object]) -> list[str]:

@@ -71,6 +71,7 @@ HINTS = {
     "self-signed certificate": _OWN_AUTHORITY,
     "local issuer certificate": _OWN_AUTHORITY,
     "asks for a login": "docs/how-to/login.md shows how to send a login",
+    "robots.txt disallows it": "on a server of your own, such as a staging host, --no-robots ignores robots.txt",
 }
 """What to do, by a part of the reason why a seed was not fetched."""
 
@@ -152,14 +153,10 @@ def revisits_of(status: Status) -> list[tuple[str, str]]:
     for promise in facts["promises"]:
         old = promise["older_now"]
         broken = promise["broken"]
-        kept = (
-            "kept so far"
-            if not (old or broken)
-            else (
-                f"not kept: {count(old)} older now, {count(broken)} visits too late, "
-                f"by {duration(promise['late_s_worst'])} at worst"
-            )
-        )
+        kept = "kept so far"
+        if old or broken:
+            late = duration(promise["late_s_worst"])
+            kept = f"not kept: {count(old)} older now, {count(broken)} visits too late, by {late} at worst"
         age = duration(promise["max_age_s"])
         lines.append(("promise", f"{harmless(promise['pattern'])} never older than {age}: {kept}"))
     return lines

@@ -22,7 +22,7 @@ from gossamer.engine.options import CrawlOptions
 from gossamer.engine.outcomes import Outcomes, is_document
 from gossamer.engine.ring import Retries, Ring, RingStep
 from gossamer.engine.stages import Stages
-from gossamer.model.errors import is_fatal
+from gossamer.model.errors import ComponentError, is_fatal
 from gossamer.model.links import OUTLINK, SITEMAP_FILE, Link, Prerequisite
 from gossamer.model.visits import EARLY_SHARE, Failure, Reply, Request
 from gossamer.stages.frontier.host import ADDRESS, Lease, VisitLease
@@ -354,6 +354,8 @@ class Pipeline:
         if not lease.is_ended:
             self.stages.frontier.ended(lease, None, now)
         if not lease.is_visit:
+            if isinstance(error, ComponentError) and not self._counters.totals.attempts:
+                self._counters.fatal(error)  # The first hosts would wait for robots.txt, each time longer.
             self._ring.answer(lease.prerequisite, b"", Failure("internal_error", str(error)), now)
         elif not lease.is_finished:
             self._outcomes.recorder.internal_error(lease, error, now)

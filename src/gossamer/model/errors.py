@@ -46,6 +46,10 @@ class ComponentFailedError(CrawlFailedError):
         self.trace = trace
 
 
+class ComponentError(RuntimeError):
+    """A call of a component of the operator failed: one line that names both."""
+
+
 DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG))
 
 

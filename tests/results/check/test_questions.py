@@ -129,6 +129,15 @@ def test_pages_that_are_not_listed_need_no_description(folder: Path) -> None:
     assert [(one.kind, one.url) for one in found(folder, pages, links)] == [("missing_description", f"{ROOT}b")]
 
 
+@pytest.mark.parametrize(("names", "kinds"), [("ab", ["missing_description"] * 2), ("a", [])])
+def test_a_staging_host_whose_pages_all_have_noindex_is_judged_as_if_none_had(
+    folder: Path, names: str, kinds: list[str]
+) -> None:
+    pages = [page(f"{ROOT}{name}", description="", robots_meta="none") for name in names]
+    links = [link(ROOT, f"{ROOT}{name}") for name in names]
+    assert [one.kind for one in found(folder, pages, links)] == kinds
+
+
 def test_the_last_attempt_counts(folder: Path) -> None:
     pages = [page(f"{ROOT}a", outcome="http_error", status=500, attempt=1), page(f"{ROOT}a", attempt=2, fetched_at=2)]
     assert found(folder, pages, [link(ROOT, f"{ROOT}a")]) == []

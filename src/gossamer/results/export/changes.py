@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import msgspec
@@ -75,8 +74,9 @@ class FieldChange(ChangeRow, frozen=True):
 
 
 _COLUMNS = (
-    "epoch_us(fetched_at)", "kind", "url", "outcome::VARCHAR", "status", "title", "digest", "body_bytes",
-    "warc_file::VARCHAR", "warc_offset", "warc_length", "warc_type::VARCHAR",
+    "epoch_us(fetched_at)", "kind", "url", "outcome::VARCHAR", "status", "coalesce(title, '')", "coalesce(digest, '')",
+    "coalesce(body_bytes, 0)", "coalesce(warc_file::VARCHAR, '')", "warc_offset", "warc_length",
+    "coalesce(warc_type::VARCHAR, '')",
 )  # fmt: skip
 
 
@@ -102,15 +102,14 @@ def robots_of(warc_folder: Path, host: str, decode: Decode) -> Iterator[RobotsVe
     answers = sorted(chain.from_iterable(_robots_in(path, host, decode) for path in warcs_in(warc_folder)))
     before: dict[str, tuple[int, list[str]]] = {}
     for at, url, status, text in answers:
-        last = before.get(url)
+        last, known = before.get(url, (None, []))
+        lines = text.splitlines() if 200 <= status < 300 else known
+        before[url] = status, lines
         if last is None:
-            before[url] = status, text.splitlines() if 200 <= status < 300 else []
             yield RobotsVersion(at, url, status, "first")
             continue
-        lines = text.splitlines() if 200 <= status < 300 else last[1]
-        before[url] = status, lines
-        diff = tuple(line for line in unified_diff(last[1], lines, lineterm="", n=0) if not line.startswith("@@"))[2:]
-        yield RobotsVersion(at, url, status, "changed" if diff or last[0] != status else "same", diff)
+        diff = tuple(line for line in unified_diff(known, lines, lineterm="", n=0) if not line.startswith("@@"))[2:]
+        yield RobotsVersion(at, url, status, "changed" if diff or last != status else "same", diff)
 
 
 def _robots_in(path: Path, host: str, decode: Decode) -> Iterator[tuple[str, str, int, str]]:
@@ -173,10 +172,10 @@ def pages_in(pieces: Sequence[ExportPiece], folder: Path) -> duckdb.DuckDBPyConn
 
 
 def judged_in(pieces: Sequence[ExportPiece], folder: Path) -> duckdb.DuckDBPyConnection:
-    """Return the same with the view `judged`: pages with their change, as noted, or beside the capture before."""
+    """Return the same with the view `judged`: pages with their change, as noted, else beside the capture before."""
     database = pages_in(pieces, folder)
-    is_noted = database.execute("SELECT 1 FROM pages WHERE change <> '' LIMIT 1").fetchone() is not None
-    database.execute(f"CREATE VIEW judged AS {_SQL['noted'] if is_noted else _SQL['compared']}")
+    kinds = {kind for (kind,) in database.execute("SELECT DISTINCT change FROM pages WHERE change <> ''").fetchall()}
+    database.execute(f"CREATE VIEW judged AS {_SQL['noted' if kinds and 'unknown' not in kinds else 'compared']}")
     return database
 
 
@@ -190,11 +189,5 @@ def database_of(pieces: Sequence[ExportPiece], folder: Path) -> duckdb.DuckDBPyC
 
 def _rows(answer: duckdb.DuckDBPyConnection) -> Iterator[PageChange]:
     while rows := answer.fetchmany(ROWS_AT_ONCE):
-        yield from map(_change, rows)
-
-
-def _change(row: tuple[Any, ...]) -> PageChange:
-    at = iso_time(row[0] / 1e6, "microseconds")
-    texts = [value or "" for value in (row[1], row[2], row[3], row[5], row[6], row[8], row[11])]
-    kind, url, outcome, title, digest, warc_file, warc_type = texts
-    return PageChange(at, kind, url, outcome, row[4], title, digest, row[7] or 0, warc_file, row[9], row[10], warc_type)
+        for at, *values in rows:
+            yield PageChange(iso_time(at / 1e6, "microseconds"), *values)

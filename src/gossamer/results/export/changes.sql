@@ -13,8 +13,11 @@ SELECT *, CASE WHEN coalesce(change, '') <> '' THEN change
 FROM pages
 
 -- compared
--- Batch crawls and imports leave the column empty. Imports may hold several captures of a page.
+-- Batch crawls and imports leave the column empty. Imports may hold several captures of a page. The first visit of a
+-- continuous crawl that began as a batch crawl is `unknown`: the digests of both rows tell.
 SELECT *, CASE
+    WHEN coalesce(change, '') NOT IN ('', 'unknown') THEN change
+    WHEN change = 'unknown' AND noted <> '' THEN ''
     WHEN outcome = 'not_modified' THEN 'same'
     WHEN outcome = 'fetched' AND coalesce(before, '') = '' THEN 'appeared'
     WHEN outcome = 'fetched' THEN if(before = digest, 'same', 'changed')
@@ -22,10 +25,11 @@ SELECT *, CASE
 FROM (
     SELECT *, last_value(
         CASE WHEN outcome = 'fetched' THEN digest WHEN status IN (404, 410) THEN '' END IGNORE NULLS
-    ) OVER (
+    ) OVER earlier AS before, last_value(coalesce(change, '')) OVER earlier AS noted FROM pages
+    WINDOW earlier AS (
         PARTITION BY key ORDER BY fetched_at, warc_file, warc_offset
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-    ) AS before FROM pages
+    )
 )
 
 -- field

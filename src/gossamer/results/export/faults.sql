@@ -48,6 +48,9 @@ CREATE TEMP VIEW html AS
 SELECT * FROM latest
 WHERE outcome = 'fetched' AND media_type IN ('text/html', 'application/xhtml+xml') AND host IN (FROM own)
     AND coalesce(status NOT IN (204, 205), true);  -- Without content, browsers keep showing the page before.
+-- A staging host keeps search engines from all its pages: there the check is of what the pages will be.
+UPDATE latest SET robots = ''
+WHERE (SELECT count(*) > 1 AND bool_and(regexp_matches(robots, '\b(noindex|none)\b')) FROM html);
 CREATE TEMP VIEW documents AS SELECT * FROM html WHERE duplicate_of = '';
 -- Canonical addresses of pages: search engines ignore those in a body.
 CREATE TEMP TABLE canonicals AS

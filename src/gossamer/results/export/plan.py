@@ -96,14 +96,14 @@ def make_plan(
     pieces: Sequence[ExportPiece],
     where: str,
     memory_bytes_max: int,
-    links: Sequence[ExportPiece] = (),
+    links: Sequence[ExportPiece] | None = None,
     *,
     every: bool = False,
     contents: bool = False,
     share: Share | None = None,
 ) -> None:
-    """Write the plan, unless it is there; with anchor texts when the files of `links` are given, with `every` version
-    of a page instead of its last, with the `contents` that the crawl's modules found, for a `share` of the pages.
+    """Write the plan, unless it is there; for an index, with anchor texts and without pages that are gone, if the files
+    of `links` are given; with `every` version of a page, the `contents` that modules found, for a `share` of pages.
 
     About 3 µs a row of `pages`; what does not fit in memory goes beside it. Raises ConfigError: the condition is
     invalid.
@@ -116,12 +116,12 @@ def make_plan(
         pq.write_table(pa.table({"url": pa.array([], pa.string())}), new)
         publish(new, target)
         return
-    require_sound([*pieces, *links])
+    require_sound([*pieces, *(links or ())])
     folder = target.with_name("spilled")
     with open_database(memory_bytes_max, folder, threads=2, preserve_insertion_order=False) as tables:
         open_view(tables, "pages", pieces)
         joined = ""
-        if open_view(tables, "links", links) is not None:
+        if open_view(tables, "links", links or ()) is not None:
             joined = _SQL["anchors"].format(characters_max=ANCHOR_CHARACTERS_MAX, texts_max=ANCHORS_MAX)
         ids = "latest.heading_ids" if "heading_ids" in known else "''"
         is_found = contents and set(known).issuperset(_FOUND_COLUMNS)
@@ -129,7 +129,7 @@ def make_plan(
         question = _SQL["question"].format(
             anchors="coalesce(said.words, '')" if joined else "''",
             joined=joined,
-            where=where or "true",
+            where=where or ("true" if links is None else _SQL["there"]),
             own=share.condition if share is not None else "true",
             every=str(every),
             original=f"latest.{ORIGINAL}" if ORIGINAL in known else "firsts.at",
@@ -173,8 +173,7 @@ def read_plan(plan: Path, start: int = 0) -> Iterator[tuple[int, Planned]]:
 
 def rows_of(plan: Path) -> int:
     """Return how many pages a plan has."""
-    rows: int = pq.read_metadata(plan).num_rows
-    return rows
+    return int(pq.read_metadata(plan).num_rows)
 
 
 def _values(batch: pa.RecordBatch) -> Iterator[Planned]:

@@ -40,3 +40,9 @@ LEFT JOIN (
 
 -- document
 CASE WHEN latest.text_method = 'document' THEN coalesce(latest.main_text, '') ELSE '' END
+
+-- there
+key NOT IN (
+    SELECT key FROM pages GROUP BY key
+    HAVING max(fetched_at) FILTER (change = 'vanished') > max(fetched_at) FILTER (outcome IN ('fetched', 'not_modified'))
+)

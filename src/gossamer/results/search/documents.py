@@ -43,8 +43,11 @@ SCHEMA = schema_of(IndexedPage, {"at": TIME})
 
 
 def document_of(visited: Visited) -> IndexedPage | None:
-    """Return the document of an attempt, or None when it brought no text."""
+    """Return the document of an attempt, None when it brought no text; of a page that is gone one without address."""
     row = visited.row
+    at = round(row.fetched_at * 1_000_000)
+    if row.change == "vanished":
+        return IndexedPage(row.key, "", "", "", "", "", "", "", at)
     findings = visited.findings
     content = visited.content
     if row.outcome != "fetched" or findings is None or content is None:
@@ -52,7 +55,6 @@ def document_of(visited: Visited) -> IndexedPage | None:
     if row.media_type not in INDEXED_TYPES and findings.text_method != DOCUMENT:
         return None
     headers = visited.reply.headers if visited.reply is not None else ()
-    at = round(row.fetched_at * 1_000_000)
     language = language_of(content.body, headers) or str(findings.columns.get("language") or "")
     fields = (row.key, row.url, row.host, row.site, row.title, findings.text, language, "", at, findings.emphasis)
     return IndexedPage(*fields)

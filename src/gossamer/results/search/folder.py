@@ -61,11 +61,8 @@ async def remove_index(store: ObjectStore) -> None:
 
 def no_index(directory: Path) -> str:
     """Return the message about a crawl without an index."""
-    return (
-        f"{directory} has no search index; "
-        f"`gossamer search {shell_word(directory)} --build` makes one of what was crawled, "
-        "`--set search.enabled=true` keeps one while a crawl runs"
-    )
+    how = f"`gossamer search {shell_word(directory)} --build` makes one of what was crawled"
+    return f"{directory} has no search index; {how}, `--set search.enabled=true` keeps one while a crawl runs"
 
 
 _PAGES = re.compile(r"pages-(\d+)-(\d+)-(\d+)")

@@ -80,8 +80,10 @@ class IndexWriter:
         return position_in(self._index)
 
     def put(self, document: IndexedPage) -> None:
-        """Index a page; it replaces the page that has its key."""
+        """Index a page; it replaces the page that has its key. One without address is gone, and leaves the index."""
         self._writer.delete_documents_by_term("key", document.key)
+        if not document.url:
+            return
         entry = tantivy.Document()
         for name in ("key", "host", "site", "language"):
             if value := getattr(document, name):
