@@ -52,6 +52,15 @@ def test_only_what_the_earlier_crawl_has_not_is_fetched(site: Site, tmp_path: Pa
     assert f"{earlier} has it" in json.dumps(answer)
 
 
+def test_a_seed_that_redirects_to_what_the_earlier_crawl_has_is_fetched(
+    site: Site, tmp_path: Path, earlier: Path
+) -> None:
+    site.pages |= {"http://a.test/old": (301, "http://a.test:PORT/"), "http://a.test/c": (301, "http://a.test:PORT/a")}
+    crawled(site, tmp_path, "http://a.test/old", sets=(against(earlier),))
+    wanted = ["http://a.test/", "http://a.test/c", "http://a.test/d", "http://a.test/old"]
+    assert asked(site) == wanted, "what another page redirects to is left out"
+
+
 def test_each_of_several_earlier_crawls_counts(site: Site, tmp_path: Path, earlier: Path) -> None:
     (tmp_path / "other").mkdir()
     other = crawled(site, tmp_path / "other", "http://a.test/c").directory

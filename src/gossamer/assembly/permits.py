@@ -88,7 +88,7 @@ class EarlierCrawls:
         self._remembered: dict[bytes, bool] = {}
 
     def rejects(self, link: Link) -> bool:
-        if link.link_type in _ALWAYS:
+        if link.seed or link.link_type in _ALWAYS:  # What a seed redirects to is a seed, too.
             return False
         key = page_key(link.url.partition, link.url.fingerprint)
         has = self._remembered.get(key)

@@ -209,7 +209,7 @@ def _notes(directory: Path, done: Exported, permitted: str, *, unknown: bool, de
     if done.newer:
         yield f"the crawl has {counted(done.newer, 'file')} more since this export began; they are not in it"
     if not (permitted or done.rows.get("texts", 1) or any(done.removed.values())):
-        yield "no page has a text: texts come from WARC files, which archive.warc=false leaves out, as check does"
+        yield "no page has a text: texts come from WARC files, which check leaves out; or --where selects no page"
     if dedupe:
         removed = " and ".join(counted(number, f"{how} duplicate") for how, number in done.removed.items())
         yield f"left out {removed or 'nothing'}: duplicates.jsonl lists them"
