@@ -17,7 +17,7 @@ from gossamer.config import presets as crawl_presets
 from gossamer.config.flags import BY_NAME, FLAGS, Flag
 from gossamer.config.gather import mistakes
 from gossamer.config.sections import key_of, keys, sections
-from gossamer.config.toml import assignments, starter_toml, to_toml
+from gossamer.config.toml import assignments, read_assignment, starter_toml, to_toml
 from gossamer.model.errors import ConfigError
 from gossamer.options import NamedSection, convert, keys_of, rule_type, to_table
 from gossamer.stages.frontier.options import Preset, politeness
@@ -433,3 +433,11 @@ def test_files_are_found_from_where_they_are_named(tmp_path: Path) -> None:
 def test_a_key_that_names_files_says_so() -> None:
     named = {key for key in keys() if re.search(r"[._](files?|bundle|store|watch_directory)$", key)}
     assert named - {"archive.store"} == {key for key in named if key_of(key).path}
+
+
+def test_a_value_of_any_command_that_is_too_deep_is_refused_by_its_key() -> None:
+    with pytest.raises(ConfigError, match="^delay_s: too many values within each other"):
+        read_assignment(f"delay_s={'[' * 5_000}", "")
+    assert read_assignment("delay_s = 0x10", "") == ("delay_s", 16)
+    assert read_assignment("delay_s=none", "") == ("delay_s", None)
+    assert read_assignment("delay_s= 1h ", "") == ("delay_s", "1h")

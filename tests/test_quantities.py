@@ -33,8 +33,13 @@ SIZES = {
     # curl, wget, docker, systemd: a letter alone counts in 1024; Kubernetes: Ki, Mi, Gi.
     "200K": 200 << 10, "512m": 512 << 20, "2g": 2 << 30, "1T": 1 << 40, "128Mi": 128 << 20, "1.5Gi": 3 << 29,
     "1e6": 1_000_000,
+    # TOML.
+    "0x10": 16, "0o17": 15, "0b11": 3, "0b": 0,
 }  # fmt: skip
-COUNTS = {"1000": 1000, "1e6": 1_000_000, "1_000_000": 1_000_000, "10k": 10_000, "2.5M": 2_500_000, "1 M": 1_000_000}
+COUNTS = {
+    "1000": 1000, "1e6": 1_000_000, "1_000_000": 1_000_000, "0xFF": 255, "10k": 10_000, "2.5M": 2_500_000,
+    "1 M": 1_000_000,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -56,7 +61,7 @@ def test_a_quantity_is_read_as_other_programs_read_it(text: str, unit: str, numb
             (text, "seconds")
             for text in ("", "h", "5MB", "1M", "P1M", "P", "1h x", "1h30", "1,5h", "1::2", "-1h", "1h" * 40)
         ),
-        *((text, "bytes") for text in ("", "MB", "1h", "5 apples", "5 MB 3 kB", "1,5MB", "-5MB", "0x10", "1" * 70)),
+        *((text, "bytes") for text in ("", "MB", "1h", "5 apples", "5 MB 3 kB", "1,5MB", "-5MB", "0xg", "1" * 70)),
         *((text, "") for text in ("", "k", "5MB", "1h", "1,000", "ten", "\u0663", "\uff13")),
     ],
 )

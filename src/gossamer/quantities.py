@@ -7,6 +7,7 @@ from itertools import product
 _TERM = re.compile(r"([0-9][0-9_]*(?:\.[0-9]+)?|\.[0-9]+)\s*([a-zµμ]+)\s*", re.IGNORECASE | re.ASCII)
 _CLOCK = re.compile(r"(?:([0-9]+):)?([0-9]+):([0-5]?[0-9](?:\.[0-9]+)?)", re.ASCII)
 _WHOLE = re.compile(r"\d+|\d{1,3}([.,'\u2019\s])\d{3}(?:\1\d{3})*").fullmatch
+_DECIMAL = re.compile(r"([0-9]++|\d{1,3}(?:[.'\u2019 ]\d{3})+),(\d\d?[A-Za-z]*)|(\d{1,3}(?:,\d{3})+)\.(\d+\w*)")
 _POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
 _TIMES = {
     1e-6: "us µs μs usec microsecond microseconds", 1e-3: "ms msec millis millisecond milliseconds",
@@ -32,13 +33,15 @@ WORDS: Mapping[str, str] = {
 
 def read_quantity(text: str, unit: str) -> float | None:
     """Return the seconds, bytes, or (with another `unit`) the number that a text names; None if it names none. Digits
-    are those of ASCII, as in TOML.
+    are those of ASCII, and 0x, 0o and 0b begin numbers, as in TOML.
     """
     text = text.strip()
     if len(text) > 64:
         return None
     try:
         digits = text.encode("ascii")
+        if digits[:2] in (b"0x", b"0o", b"0b"):
+            return int(digits, 0)
         return int(digits) if unit != "seconds" and digits.lstrip(b"+-").isdigit() else float(digits)
     except ValueError:
         return _read_time(text) if unit == "seconds" else _read_size(text, BYTES if unit == "bytes" else COUNTS)
@@ -56,6 +59,12 @@ def plain_digits(text: str) -> str:
     apart; empty if the text is none.
     """
     return "".join(str(int(one)) for one in text if one.isdecimal()) if _WHOLE(text) else ""
+
+
+def plain_decimal(text: str) -> str:
+    """Return a number with a decimal comma, or with its thousands apart, as TOML has it; empty if the text is none."""
+    found = _DECIMAL.fullmatch(text)
+    return f"{re.sub(r'[^0-9]', '', found[1] or found[3])}.{found[2] or found[4]}" if found is not None else ""
 
 
 def read_float(text: str) -> float | str:

@@ -15,6 +15,15 @@ MORE = {
     "several/one/crawl.toml": effective_toml(Config()).encode(),
     "halfway/crawl.toml": effective_toml(Config()).encode(),
     "halfway/state": b"",
+    "site.har": b"{}",
+    "wide-be.txt": "http://127.0.0.1/\r\n".encode("utf-16-be"),
+    "sheet.xlsx": b"PK\x03\x04\xff",
+    "report.pdf": b"%PDF-1.4\n\xff",
+    "feed.xml": b'<?xml version="1.0"?>\n<rss version="2.0"><channel/></rss>\n',
+    "seeds.yaml": b"seeds:\n  - url: http://127.0.0.1/\n",
+    "spider.py": b"import scrapy\n",
+    "grouped.toml": b"[politeness]\ndelay_s_min = 1.000,5\n",
+    "with-unit.toml": b"[politeness]\ndelay_s_min = 1,5s  # a second and a half\n",
     "packed.txt.gz": gzip.compress(b"example.org/a\n", mtime=0),
     "wide.txt": "http://127.0.0.1/\r\n".encode("utf-16"),
     "windows.txt": b"\xef\xbb\xbfhttp://127.0.0.1/a\r\nhttp//127.0.0.1/b\r\n",
@@ -251,7 +260,7 @@ ANSWERS = [
             '\'scope.schemes=["http","https","file"]\' has it visited'
         ),
     ),
-    (["crawl", "--seeds", "wide.txt"], "HERE/wide.txt is not UTF-8 (byte 0); save it as UTF-8"),
+    (["crawl", "--seeds", "wide.txt"], "HERE/wide.txt is UTF-16; save it as UTF-8"),
     (
         ["crawl", "--seeds", "packed.txt.gz", "--contact", "a@b.example"],
         "HERE/packed.txt.gz line 1: the seed 'example.org/a' has no scheme; did you mean https://example.org/a ?",
@@ -275,7 +284,7 @@ ANSWERS = [
             ("1 000", '"1 000"', "; write 1000"),
             ("1'000", '"1\'000"', "; write 1000"),
             ("\uff13", '"\\uff13"', "; write 3"),
-            ("NaN", '"NaN"', ""),
+            ("NaN", '"NaN"', "; write none for no limit"),
             ("1e400", "Infinity", "; write none for no limit"),
         )
     ),
@@ -834,7 +843,7 @@ ANSWERS = [
     (
         ["crawl", "-L", SEED],
         (
-            "no option -L for gossamer crawl; redirects are followed in any case; -L of Scrapy is "
+            "no option -L for gossamer crawl; redirects are always followed; -L of Scrapy is "
             "--set logs.level=debug here; gossamer crawl --help lists them"
         ),
     ),
@@ -848,8 +857,8 @@ ANSWERS = [
     (
         ["crawl", "--healthCheckPort", "1", SEED],
         (
-            "no option --healthCheckPort for gossamer crawl; gossamer status DIR says how a crawl is, "
-            "and so does /metrics of --serve; gossamer crawl --help lists them"
+            "no option --healthCheckPort for gossamer crawl; gossamer status DIR shows the state of a "
+            "crawl; --serve has /metrics too; gossamer crawl --help lists them"
         ),
     ),
     (
@@ -890,8 +899,8 @@ ANSWERS = [
     (
         ["check", SEED, "--require-https"],
         (
-            "no option --require-https for gossamer check; links from https to http are faults in any "
-            "case; gossamer check --help lists them"
+            "no option --require-https for gossamer check; links from https to http are always "
+            "faults; gossamer check --help lists them"
         ),
     ),
     (
@@ -960,7 +969,7 @@ ANSWERS = [
     (
         ["crawl", SEED, "--location"],
         (
-            "no option --location for gossamer crawl; redirects are followed in any case; scope.hops_max "
+            "no option --location for gossamer crawl; redirects are always followed; scope.hops_max "
             "bounds them; gossamer crawl --help lists them"
         ),
     ),
@@ -988,7 +997,7 @@ ANSWERS = [
     (
         ["check", SEED, "--exclude-external"],
         (
-            "no option --exclude-external for gossamer check; links to other sites are checked in any case; "
+            "no option --exclude-external for gossamer check; links to other sites are always checked; "
             "--set scope.outlinks=false leaves them out; gossamer check --help lists them"
         ),
     ),
@@ -1215,8 +1224,8 @@ ANSWERS = [
     (
         [*LOCAL, "-K", "x"],
         (
-            "no option -K for gossamer crawl; a file of TOML has options: gossamer crawl -c FILE; gossamer "
-            "mirror URL writes files as -K of wget does; gossamer crawl --help lists them"
+            "no option -K for gossamer crawl; options can be in a TOML file: gossamer crawl -c FILE; -K "
+            "of wget is gossamer mirror URL here; gossamer crawl --help lists them"
         ),
     ),
     (
@@ -1232,10 +1241,7 @@ ANSWERS = [
     ),
     (
         [*LOCAL, "--buffer-size", "8"],
-        (
-            "no option --buffer-size for gossamer crawl; buffers have their share of --memory; gossamer crawl"
-            " --help lists them"
-        ),
+        ("no option --buffer-size for gossamer crawl; buffers are part of --memory; gossamer crawl --help lists them"),
     ),
     (
         [*LOCAL, "--dry-run"],
@@ -1268,10 +1274,7 @@ ANSWERS = [
     ),
     (
         ["check", SEED, "--buffer-size", "8192"],
-        (
-            "no option --buffer-size for gossamer check; buffers have their share of --memory; gossamer check"
-            " --help lists them"
-        ),
+        ("no option --buffer-size for gossamer check; buffers are part of --memory; gossamer check --help lists them"),
     ),
     (
         ["check", SEED, "--ro"],
@@ -1388,7 +1391,7 @@ ANSWERS = [
     (
         ["crawl", SEED, "--unix-socket", "/run/x"],
         (
-            "no option --unix-socket for gossamer crawl; a crawl connects to hosts by their addresses, not by files: "
+            "no option --unix-socket for gossamer crawl; a crawl connects by TCP, not to socket files: "
             "serve on 127.0.0.1, and use --allow-private; gossamer crawl --help lists them"
         ),
     ),
@@ -1450,6 +1453,128 @@ ANSWERS = [
     (
         [*LOCAL, "--set", "archive.store_options={allow_http=true}"],
         '--set: archive.store_options.allow_http is "[redacted]", expected a text, in quotes, such as "a"',
+    ),
+    # Numbers of other countries and of TOML; files of the wrong kind.
+    ([*LOCAL, "--max-pages", "1.000,5"], '--max-pages "1.000,5": expected a whole number'),
+    ([*LOCAL, "--max-pages", "1,5"], '--max-pages "1,5": expected a whole number'),
+    ([*LOCAL, "--max-pages", "1,5k"], '--max-pages "1,5k": expected a whole number; write 1.5k'),
+    *(
+        (
+            [*LOCAL, "--delay", text],
+            (
+                f'--delay "{text}": expected a number of seconds, or a time with its unit, such as 500ms, 90s or '
+                "1h30m; write 1000.5"
+            ),
+        )
+        for text in ("1.000,5", "1,000.5", "1 000,5")
+    ),
+    (
+        [*LOCAL, "--delay", "NaN"],
+        "--delay NaN: expected a finite number; leave it out for the delay of politeness.preset",
+    ),
+    ([*LOCAL, "--max-pages", "NaN"], '--max-pages "NaN": expected a whole number; leave it out for no limit'),
+    (
+        ["config", "check", "grouped.toml"],
+        (
+            "grouped.toml is not TOML: expected newline or end of document after a statement (at line 2, column 20); "
+            "write delay_s_min = 1000.5"
+        ),
+    ),
+    (
+        ["config", "check", "with-unit.toml"],
+        (
+            "with-unit.toml is not TOML: expected newline or end of document after a statement (at line 2, column "
+            '16); write delay_s_min = "1.5s"'
+        ),
+    ),
+    *(
+        (
+            [*LOCAL, "--set", f"fetch.proxy={proxy}"],
+            "fetch.proxy is not the URL of a proxy; write http://HOST:PORT, https://, socks5:// or socks5h://",
+        )
+        for proxy in ("x", "proxy.example.org", "[::1]", "socks4://proxy:1080")
+    ),
+    (
+        [*LOCAL, "--set", "proxies.urls={any = ['x']}"],
+        "proxies.urls.any is not the URL of a proxy; write http://HOST:PORT, https://, socks5:// or socks5h://",
+    ),
+    (["export", "crawled", "--to", "json", "-o", "-"], f"--to json: expected {FORMATS}; did you mean jsonl?"),
+    (
+        ["export", "crawled", "--to", "sqlite", "-o", "/dev/null"],
+        "-o: sqlite cannot be written to standard output, a pipe or a device; jsonl and csv can",
+    ),
+    *(
+        (
+            ["export", "crawled", "--to", "jsonl", "--cluster", "127.0.0.1:9", "-o", output],
+            f"-o {output}: with --cluster, name a folder that all machines see, or a URI of a store",
+        )
+        for output in ("-", "/dev/null", "x.jsonl.gz", "s3://bucket/x.csv.zst")
+    ),
+    *(
+        (["crawl", name], f"'{name}' is a file, not a URL; gossamer import {name} -o DIR makes a crawl of it")
+        for name in ("site.wacz", "site.har")
+    ),
+    *(
+        (
+            ["crawl", "--seeds", name],
+            f"HERE/{name} is an archive: gossamer import HERE/{name} -o DIR makes a crawl of it",
+        )
+        for name in ("site.wacz", "site.har")
+    ),
+    (["crawl", "crawled"], "'crawled' is a directory, not a URL; gossamer resume crawled continues the crawl in it"),
+    (
+        ["crawl", "crawled/crawl.toml"],
+        "'crawled/crawl.toml' is a file, not a URL; if it is a configuration, write -c crawled/crawl.toml",
+    ),
+    (
+        ["crawl", "--seeds", "crawled/crawl.toml"],
+        (
+            "HERE/crawled/crawl.toml line 3: a file of seeds has one URL a line; a configuration is TOML, and read by "
+            "-c FILE"
+        ),
+    ),
+    (
+        ["crawl", "--seeds", "seeds.yaml"],
+        "HERE/seeds.yaml line 1: a file of seeds has one URL a line; a configuration is TOML, and read by -c FILE",
+    ),
+    (["crawl", "--seeds", "wide-be.txt"], "HERE/wide-be.txt line 1: a zero byte, as UTF-16 has; save it as UTF-8"),
+    (
+        ["crawl", "--seeds", "sheet.xlsx"],
+        "HERE/sheet.xlsx is a ZIP archive, as WACZ is; a text file in UTF-8 is expected",
+    ),
+    (["crawl", "--seeds", "report.pdf"], "HERE/report.pdf is a PDF; a text file in UTF-8 is expected"),
+    ([*LOCAL, "-c", "sheet.xlsx"], "sheet.xlsx is a ZIP archive, as WACZ is; a text file in UTF-8 is expected"),
+    (
+        ["crawl", "--seeds", "feed.xml"],
+        ("HERE/feed.xml line 1: this is XML, and not a sitemap; to read a feed, give its address as a seed"),
+    ),
+    *(
+        ([*LOCAL, "-c", name], f"{name} is not TOML, as configurations are; gossamer init writes an example")
+        for name in ("spider.py", "two.txt")
+    ),
+    ([*LOCAL, "-o=out"], "-o=out: write -o out"),
+    (["crawl", "http:127.0.0.1:9/"], "the seed 'http:127.0.0.1:9/' has no scheme; did you mean http://127.0.0.1:9/ ?"),
+    (["status", "crawled", "other"], "too many arguments: other; gossamer status --help says more"),
+    (
+        [*LOCAL, "--http3"],
+        (
+            "no option --http3 for gossamer crawl; HTTP/2 is the newest version here: --set fetch.http_versions=2; "
+            "gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        [*LOCAL, "--no-sandbox"],
+        (
+            "no option --no-sandbox for gossamer crawl; use --set render.unsandboxed=true; gossamer crawl --help "
+            "lists them"
+        ),
+    ),
+    (
+        [*LOCAL, "--overwrite"],
+        (
+            "no option --overwrite for gossamer crawl; -o NEW starts another crawl, and gossamer resume DIR continues "
+            "one; gossamer crawl --help lists them"
+        ),
     ),
     (
         [*LOCAL, "--include", "*"],

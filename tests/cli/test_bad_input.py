@@ -153,7 +153,7 @@ CRAWLS = [
     (["crawl", "seeds.txt"], "'seeds.txt' is a file, not a URL; if it lists seeds, write --seeds seeds.txt"),
     (["crawl", "example.org"], "the seed 'example.org' has no scheme; did you mean https://example.org/ ?"),
     (["crawl", "mailto:me@example.org"], "has the scheme 'mailto'; those visited are http, https"),
-    (["crawl", "http://127.0.0.1:99999/"], "its host or its port cannot be; check it for misprints"),
+    (["crawl", "http://127.0.0.1:99999/"], "its host or port is not valid; check it for misprints"),
     (["crawl", "--seeds", "missing.txt"], "missing.txt: No such file or directory; name a file that you can read"),
     (["crawl", "--seeds", "folder"], "folder: Is a directory; name a file that you can read"),
     (["crawl", "--seeds", "seeds.txt", "--allow-private"], "seeds.txt line 2: the seed 'not a url' has no scheme"),

@@ -20,6 +20,7 @@ from gossamer.console.access import FILE
 from gossamer.console.fleet import CrawlSummary, Fleet
 from gossamer.console.folder import OWN, Folder
 from gossamer.console.service import Service
+from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import VERBS, ConflictError, MissingError
 from gossamer.world.process import DirectoryLock
 from tests.console.conftest import QUICK, SMALL, Caller, Commands, until
@@ -409,6 +410,26 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def test_root_leaves_nothing_in_a_folder_of_another_user(tmp_path: Path) -> None:
+    owner = 12_345
+    whose = f"{tmp_path} belongs to user {owner}, and files of root would shut out its owner; run this as that user"
+    crawl = tmp_path / "one/crawl.toml"
+    crawl.parent.mkdir()
+    crawl.touch()
+    os.chown(crawl, owner, owner)
+    with pytest.raises(ConfigError) as refused:
+        Folder(tmp_path)
+    assert (str(refused.value), (tmp_path / OWN).exists()) == (whose, False)
+    os.chown(crawl, 0, 0)
+    Folder(tmp_path).close()
+    os.chown(crawl, owner, owner)
+    Folder(tmp_path).close()  # It served here before.
+    os.chown(tmp_path / OWN, owner, owner)
+    with pytest.raises(ConfigError) as refused:
+        Folder(tmp_path)
+    assert str(refused.value) == whose
 
 
 def test_crawls_in_folders_of_other_names_are_listed_or_named(tmp_path: Path) -> None:

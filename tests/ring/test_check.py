@@ -68,7 +68,8 @@ SITE = {
     "/c-two": page("Two", head=canonical("/c-self") + canonical("/c-two")),
     "/c-noindex": page("Noindex", head=canonical("/c-self") + "<meta name=robots content=noindex>"),
     "/languages": page("Languages", links("/en", "/de", "/fr", "/codes", "/twice", "/others", "/sv", "/da", "/fi",
-                                          "/et", "/is", "/headed")),
+                                          "/et", "/is", "/headed", "/a.pdf", "/c.pdf", "/lt", "/lv")),
+    "/lt": page("Lithuanian"), "/lv": page("Latvian"),
     "/sv": page("Swedish"), "/da": page("Danish"), "/et": page("Estonian"), "/is": page("Icelandic"),
     "/fi": page("Finnish", head=version("fi", "/fi") + version("et", "/et")),
     "/twice": page("Twice", head=version("nl", "/twice") + version("NL", "/mapped") + version("it", "/old")),
@@ -105,7 +106,7 @@ SITE = {
 @pytest.fixture(scope="module")
 def server() -> Iterator[HostileServer]:
     with HostileServer(dict(SITE)) as server:
-        robots = f"User-agent: *\nDisallow: /private\nSitemap: {server.root}map.xml\n"
+        robots = f"User-agent: *\nDisallow: /private\nSitemap: {server.root}map.xml\nSitemap: {server.root}map.html\n"
         server.answers["/robots.txt"] = whole(robots.encode(), "text/plain")
         names = ("", "absent", "mapped", "private", "old", "c-chain2", "orphan", "c-self")
         places = "".join(f"<url><loc>{server.root}{name}</loc></url>" for name in names)
@@ -114,6 +115,12 @@ def server() -> Iterator[HostileServer]:
         said = f'<{server.root}headed>; rel="alternate"; hreflang="en", </s1>; rel=alternate; hreflang=gb'
         server.answers["/headed"] = page("Headed")._replace(headers=(("Link", said),))
         server.answers["/orphan"] = page("Orphan")
+        for name, others in PDF_VERSIONS.items():
+            link = ", ".join(f'<{server.root}{to}>; rel="alternate"; hreflang="{code}"' for code, to in others.items())
+            body = f"%PDF-1.4 {name}".encode()
+            server.answers[f"/{name}"] = whole(body, "application/pdf")._replace(headers=(("Link", link),))
+        entry = f"<url><loc>{server.root}lt</loc>{mapped_version('lt', '/lt')}{mapped_version('lv', '/lv')}</url>"
+        server.answers["/map.html"] = whole(f"<urlset>{entry}</urlset>".encode(), "text/html")
         yield server
 
 
@@ -128,6 +135,12 @@ MAPPED_VERSIONS = {
     "is": mapped_version("is", "/is") + mapped_version("is", "/absent") + mapped_version("en-UK", "/is"),
 }
 """Versions in other languages that the sitemap names: one without return link, two for one language, a wrong code."""
+PDF_VERSIONS = {
+    "a.pdf": {"en": "a.pdf", "de": "b.pdf", "fr": "c.pdf", "en-UK": "a.pdf"},
+    "b.pdf": {"en": "a.pdf", "de": "b.pdf"},
+    "c.pdf": {"fr": "c.pdf", "nl": "absent"},
+}
+"""Versions in other languages that replies with PDFs name: one without return link, one that is missing."""
 FILES = {"--csv": "f.csv", "--html": "f.html", "--json-file": "f.json", "--junit": "f.xml", "--sarif": "f.sarif",
          "--markdown": "f.md"}  # fmt: skip
 
@@ -174,8 +187,9 @@ def test_what_search_engines_ignore_in_a_body_is_not_used(checked: tuple[Path, D
 
 def test_languages_have_codes_and_links_back(checked: tuple[Path, Done], server: HostileServer) -> None:
     assert found(checked, server, "hreflang_return") == [
-        ("en", "no link back from /fr"), ("headed", "no link back from /s1"), ("others", "no link back from /twice"),
-        ("sv", "no link back from /da (/map.xml)"),
+        ("a.pdf", "no link back from /c.pdf"), ("en", "no link back from /fr"),
+        ("headed", "no link back from /s1"), ("lt", "no link back from /lv (/map.html)"),
+        ("others", "no link back from /twice"), ("sv", "no link back from /da (/map.xml)"),
     ]  # fmt: skip
     assert found(checked, server, "hreflang_contradiction") == [
         ("is", "is is /absent (/map.xml) and /is (/map.xml)"),
@@ -183,10 +197,11 @@ def test_languages_have_codes_and_links_back(checked: tuple[Path, Done], server:
         ("twice", "nl is /mapped and /twice"),
     ]
     assert found(checked, server, "hreflang_broken") == [
-        ("is", "is to /absent: HTTP 404 (/map.xml)"), ("twice", "NL to /mapped: noindex, it to /old: HTTP 301"),
+        ("c.pdf", "nl to /absent: HTTP 404"), ("is", "is to /absent: HTTP 404 (/map.xml)"),
+        ("twice", "NL to /mapped: noindex, it to /old: HTTP 301"),
     ]  # fmt: skip
     assert found(checked, server, "hreflang_code") == [
-        ("codes", "de_AT en-UK english xx"), ("headed", "gb"), ("is", "en-UK (/map.xml)"),
+        ("a.pdf", "en-UK"), ("codes", "de_AT en-UK english xx"), ("headed", "gb"), ("is", "en-UK (/map.xml)"),
     ]  # fmt: skip
 
 

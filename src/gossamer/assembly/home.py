@@ -188,10 +188,10 @@ def lock_directory(
     return lock
 
 
-def refuse_root(directory: Path) -> None:
-    """Raise ConfigError if this is root, whose files would shut out the owner of a crawl in this directory."""
-    config = directory / FILE
-    if os.geteuid() or not config.exists() or not (owner := config.stat().st_uid):
+def refuse_root(directory: Path, name: str = FILE) -> None:
+    """Raise ConfigError if this is root, whose files would shut out the owner of a crawl, or of `name`, in there."""
+    owned = directory / name
+    if os.geteuid() or not owned.exists() or not (owner := owned.stat().st_uid):
         return
     if not owner_of_new(directory):
         whose = f"{directory} belongs to user {owner}"

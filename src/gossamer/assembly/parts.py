@@ -25,6 +25,7 @@ from gossamer.model.links import LINK_TYPES
 from gossamer.plugins import build, component, fitting, naming
 from gossamer.ports import KNOWN, NEW, SHORTER, ContentSeen, Resolver, RevisitPolicy, UrlSeen
 from gossamer.stages.archive.archive import Archives
+from gossamer.stages.fetch.certificates import check_certificate, check_trusted
 from gossamer.stages.frontier.options import BudgetOptions, BudgetOverride, politeness
 from gossamer.stages.frontier.politeness import Politeness
 from gossamer.stages.process.chain import Modules
@@ -55,9 +56,13 @@ SEEN_BACKENDS = {
 
 
 def require_components(config: Config) -> None:
-    """Build the modules, filters and rules that a configuration names, and find its other components. Raises
-    ConfigError: a crawl could not start with them.
+    """Build the modules, filters and rules that a configuration names, and find its other components and its files of
+    certificates. Raises ConfigError: a crawl could not start with them.
     """
+    check_trusted(config.fetch)
+    for where, rule in config.request.rules.items():
+        if rule.certificate or rule.certificate_key:
+            check_certificate(where, rule.certificate, rule.certificate_key)
     choose_modules(config)
     judge_of(config)
     policy_of(config.revisit.policy)

@@ -65,6 +65,9 @@ def _cast_value(param: Any, ctx: Any, value: Any) -> Any:
 def _require_values(param: Any, values: Iterable[str], command: Any) -> None:
     """Raise ConfigError if an option took the place of another one's value."""
     for value in values:
+        short = next((one for one in param.opts if len(one) == 2), "")
+        if short and value.startswith("="):
+            raise ConfigError(f"{short}{value}: write {short} {value[1:]}")
         is_path = value.startswith("--") and param.metavar in ("PATH", "FILE", "DIR")
         if is_path or (value.startswith("-") and any(value in other.opts for other in command.params)):
             if param.param_type_name == "argument":
@@ -184,7 +187,7 @@ def bytes_of(memory: str) -> int:
 
 ADDRESS = re.compile(r"https?://|www\.|[^/\s]+\.(?:[a-z]{2,}[:/]|(?:com|net|org)\Z)", re.IGNORECASE)
 """Beginning of an address that was typed in place of a command. `crawl.toml` does not match."""
-_EXTRA_NUMBER = re.compile(r"Got unexpected extra argument(?:\(s\))? \((\d+)\)").match
+_EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.+)\)").match
 CHOICE = re.compile(r"Invalid value for '([^']+)': .*?'([^']*)' is not one of (.+)")
 """The parser's message about a word that is not among a parameter's choices."""
 
@@ -210,8 +213,10 @@ def one_line(error: TyperException, command: str = "gossamer", typed: Sequence[s
     if closed := UNREADABLE.search(message):
         return f"you may not read {closed[1]}; run this as its owner, or have them permit it"
     message = message.rstrip(".")
-    if command.endswith(" serve") and (port := _EXTRA_NUMBER(message)):
-        return f"{port[1]}: a port is given by an option; write {command} DIR --port {port[1]}"
+    if extra := _EXTRA(message):
+        if command.endswith(" serve") and extra[1].isdecimal():
+            return f"{extra[1]}: a port is given by an option; write {command} DIR --port {extra[1]}"
+        message = f"too many arguments: {extra[1]}"
     needed = [one for one in getattr(getattr(context, "command", None), "params", []) if one.required]
     words = [one.metavar if one.param_type_name == "argument" else f"{one.opts[-1]} {one.metavar}" for one in needed]
     is_missing = message.startswith(("Missing argument", "Missing option"))

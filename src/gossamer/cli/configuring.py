@@ -12,7 +12,6 @@ from gossamer.config.footprint import ORIGIN
 from gossamer.config.gather import configure, mistakes, reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.presets import ORIGIN as MODE
-from gossamer.config.requests import check_requests
 from gossamer.config.schema import schema as config_schema
 from gossamer.config.secret import redact
 from gossamer.config.sections import keys
@@ -53,7 +52,6 @@ def check(file: Annotated[Path, Argument(metavar="FILE", help="The TOML file to 
         return Exit.REFUSED
     config = configure(file)
     check_lists(config)
-    check_requests(config)
     from gossamer.assembly.parts import require_components  # `init` and `show` need no parts of a crawl.
 
     require_components(config)

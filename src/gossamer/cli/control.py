@@ -19,7 +19,7 @@ from gossamer.cli.arguments import Directory
 from gossamer.cli.job import is_maintained
 from gossamer.cli.output import harmless
 from gossamer.cli.status_text import line_of, state_of
-from gossamer.config.toml import to_toml, value_of
+from gossamer.config.toml import read_assignment, to_toml
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
 from gossamer.model.status import read_status
@@ -85,7 +85,10 @@ def set_host(
     ],
 ) -> int:
     """Change the settings of one host; the value none removes one."""
-    values = dict(_parse_assignment(text) for text in assignments)
+    values = dict(
+        read_assignment(text, f"{text!r}: write delay_s=5, per_host=2 or pages=100, or none as the value")
+        for text in assignments
+    )
     fields = {"host": host, "values": values}
     kept = {key: value for key, value in values.items() if value is not None}
     check = lambda: api.check_assignments(directory, [f"host.{host}={to_toml(kept)}"])  # noqa: E731
@@ -155,13 +158,6 @@ def _show_changes(answer: Mapping[str, object]) -> int:
     if not changes:
         echo("nothing changes: it has that value already")
     return 0
-
-
-def _parse_assignment(text: str) -> tuple[str, object]:
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise ConfigError(f"{text!r}: write delay_s=5, per_host=2 or pages=100, or none as the value")
-    return key.strip(), value_of(value)
 
 
 class SilentError(ConfigError):

@@ -71,6 +71,8 @@ def refuse_foreign(directory: Path, names: Iterable[str]) -> None:
 
 def make_writable(directory: Path) -> None:
     """Make a crawl's directory. Raises ConfigError if that fails."""
+    if directory.is_symlink() and not directory.exists():
+        raise ConfigError(f"{directory} is a link that leads nowhere; name another with -o DIR")
     try:
         make_directory(directory)
         tempfile.TemporaryFile(dir=directory).close()

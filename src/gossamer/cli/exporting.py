@@ -27,6 +27,7 @@ from gossamer.model.words import count, counted, shell_word, size
 from gossamer.results.export.chunks import TOKENS_MAX
 from gossamer.results.export.export import FORMATS
 from gossamer.results.export.several import FILES
+from gossamer.results.export.work import PACKED
 
 commands = Typer()
 WIDTH = len("appeared")
@@ -158,9 +159,10 @@ def export(
     bytes_max = bytes_of(f"{memory}MB" if memory.isdigit() else memory)
     limits: dict[str, Any] = {"chunk_tokens": chunk_tokens, "memory_bytes_max": bytes_max}
     started = time.monotonic()
+    is_stream = output in _STDOUT or Path(output).is_fifo() or Path(output).is_char_device()
     if cluster:
-        if output == "-":
-            raise ConfigError("-o -: with --cluster, name a directory that all machines see, or the URI of a store")
+        if is_stream or output.endswith(PACKED):
+            raise ConfigError(f"-o {output}: with --cluster, name a folder that all machines see, or a URI of a store")
         source = uri_of(directory) or str(directory.resolve())
         earlier = tuple(str(one.resolve()) for one in against or ())
         options = {**part, **limits, "dedupe": dedupe}
@@ -168,7 +170,7 @@ def export(
         done = export_on_cluster(order, cluster, shown.advance)
     elif sets:
         raise ConfigError("--set: it gives options of object stores, for --cluster or a crawl in a store")
-    elif output in _STDOUT or Path(output).is_fifo() or Path(output).is_char_device():
+    elif is_stream:
         if dedupe or against:
             raise ConfigError(f"-o {output}: an export without copies needs a directory; name one with -o DIR")
         done = _stream(directory, to, output, part)

@@ -17,18 +17,18 @@ from gossamer.config.presets import by_mode, preset_values
 from gossamer.config.sections import Config, conflicts, key_of, keys, keys_named, sections
 from gossamer.config.seeds import with_segments
 from gossamer.config.synonyms import argument_for, equivalent_of, synonyms
-from gossamer.config.toml import line_numbers, read_origins, to_toml
+from gossamer.config.toml import NESTED, line_numbers, read_origins, read_value, to_toml
 from gossamer.model.errors import ConfigError, OtherFormatError
 from gossamer.model.product import FORMAT, LOCK, __version__
 from gossamer.model.words import shell_word
 from gossamer.options import Mistake, OptionsError, convert, keys_of, nearest
-from gossamer.quantities import plain_digits, read_float
+from gossamer.quantities import plain_decimal, plain_digits, read_float
+from gossamer.stages.fetch.credentials import is_reference, proxy_of
 from gossamer.stages.fetch.options import RequestRule
 from gossamer.url.url import drop_user_info
 
 _LAST = "progress"
 """Last section of each file that a version has written for a crawl of this format."""
-NESTED = "too many values within each other; no key takes such a value"
 CERTIFICATES = frozenset(name for name, one in keys_of(RequestRule).items() if one.key.path)
 """Keys of a rule for requests that are paths."""
 DROPPED = frozenset(("cluster.object_store_bytes", "memory.huge_pages"))
@@ -72,7 +72,19 @@ def configure(
     if seeds and listed == values.get("seeds.urls", []):  # What is no list is refused below.
         values["seeds.urls"] = [*listed, *map(drop_user_info, seeds)]
         origins["seeds.urls"] = "arguments"
-    return with_segments(_finish(values, origins, options, sets), file, [text for text in listed if text not in seeds])
+    config = _finish(values, origins, options, sets)
+    _check_proxies(config)
+    return with_segments(config, file, [text for text in listed if text not in seeds])
+
+
+def _check_proxies(config: Config) -> None:
+    """Raise ConfigError if a proxy is no good. Only the crawl reads what secrets refer to, and checks that."""
+    rules = config.request.rules
+    proxies = {"fetch.proxy": config.fetch.proxy} | {f'request."{at}": proxy': one.proxy for at, one in rules.items()}
+    pooled = [(f"proxies.urls.{label}", url) for label, urls in config.proxies.urls.items() for url in urls]
+    for key, proxy in (*proxies.items(), *pooled):
+        if not is_reference(proxy):
+            proxy_of(proxy, key, is_new=True)
 
 
 def reopen(file: Path, *, options: Mapping[str, object] | None = None, sets: Iterable[str] = ()) -> Config:
@@ -343,7 +355,8 @@ def _parse(text: str, file: Path) -> dict[str, object]:
         tables = tomllib.loads(text, parse_float=read_float)
     except ValueError as error:  # Also of a number with thousands of digits.
         said = str(error)
-        if file.suffix.lower() in (".json", ".yaml", ".yml", ".cfg", ".ini") or text.lstrip()[:1] in "{<":
+        begins = text.lstrip().startswith(("{", "<", "http:", "https:"))
+        if begins or file.suffix.lower() in (".json", ".yaml", ".yml", ".cfg", ".ini", ".py"):
             raise ConfigError(f"{file} is not TOML, as configurations are; gossamer init writes an example") from error
         said = f"{said[:1].lower()}{said[1:]}"
         if twice := _TWICE(said):
@@ -396,10 +409,9 @@ def _quote(text: str, error: ValueError) -> str:
     key, bracket, value = found.groups()
     if re.match(r"[\d.]+\s+[^\w\s]", value):
         return "; a comment begins with #"
-    if decimals := re.fullmatch(r",(\d\d?)\s*", line[found.end() :]):
-        value += f".{decimals[1]}"
-    value = value.strip().rstrip(";").strip(_TYPOGRAPHIC)
-    whole = plain_digits(line[found.start(3) :].partition("#")[0].strip("[ ;"))
+    typed = line[found.start(3) :].partition("#")[0].strip("[ ;")
+    value = plain_decimal(typed) or value.strip().rstrip(";").strip(_TYPOGRAPHIC)
+    whole = plain_digits(typed)
     if value.lower() in _NOTHING:
         return f"; leave {key} out for its default"
     if truth := TRUTHS.get(value.lower()):
@@ -442,19 +454,15 @@ def _parse_assignment(text: str) -> Values:
                 f"--set {key}: write all keys of the place at once: --set '{section}.{name}={{{within} = …}}'"
             )
         key = f"{section}.{name}"
-    if value.strip() == "none":
-        return {key: None}
     try:
-        given = tomllib.loads(f"value = {value}", parse_float=read_float)["value"]
+        given = read_value(value, f"--set {key}")
     except ValueError as error:
         if value.strip().startswith(("[", "{")) and not _takes_text(key):
             meant = _quote(f"{key} = {value}", error)
             raise ConfigError(f"--set {key}: {value.strip()} is not TOML: {error}{meant}") from None
         return {key: value.strip()}  # A bare word is a text: --set scope.scope=host
-    except RecursionError:
-        raise ConfigError(f"--set {key}: {NESTED}") from None
     # So is what looks like a number where only a text can be: --set fetch.tls_min=1.0
-    return {key: value.strip() if _takes_text(key) and not isinstance(given, str | list | dict) else given}
+    return {key: value.strip() if _takes_text(key) and not isinstance(given, str | list | dict | None) else given}
 
 
 def _takes_text(key: str) -> bool:

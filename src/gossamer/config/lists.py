@@ -122,6 +122,7 @@ def whitelist_of(path: Path, lines_max: int | None = None) -> Whitelist:
 
 
 LINE_CHARACTERS_MAX = 65_536
+_KINDS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"PK\3\4": "a ZIP archive, as WACZ is", b"%PDF": "a PDF"}
 
 
 def lines_of(path: Path, holding: str = "", bytes_max: int | None = None) -> Iterator[tuple[int, str]]:
@@ -141,6 +142,8 @@ def lines_of(path: Path, holding: str = "", bytes_max: int | None = None) -> Ite
                 text = f" {line.strip()}".partition(" #")[0].strip()
                 if len(line) > LINE_CHARACTERS_MAX + 1:
                     raise ConfigError(f"{path} line {number}: longer than {LINE_CHARACTERS_MAX} characters")
+                if "\0" in text:
+                    raise ConfigError(f"{path} line {number}: a zero byte, as UTF-16 has; save it as UTF-8")
                 if text:
                     yield number, text
     except (OSError, EOFError, zlib.error) as error:
@@ -150,7 +153,13 @@ def lines_of(path: Path, holding: str = "", bytes_max: int | None = None) -> Ite
         advice = "save what is at the address, and name that file" if is_web else "name a file that you can read"
         raise ConfigError(f"cannot read {what}: {said}; {advice}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8") from error
+        raise _no_text(path, error) from error
+
+
+def _no_text(path: Path, error: UnicodeDecodeError) -> ConfigError:
+    kind = next((kind for begin, kind in _KINDS.items() if error.object.startswith(begin)), "")
+    expected = "save it as UTF-8" if kind in ("", "UTF-16") else "a text file in UTF-8 is expected"
+    return ConfigError(f"{path} is {kind or f'not UTF-8 (byte {error.start})'}; {expected}")
 
 
 @contextmanager
@@ -175,4 +184,4 @@ def read_text(file: Path, bytes_max: int = INPUT_BYTES_MAX) -> str:
     except OSError as error:
         raise ConfigError(f"cannot read {file}: {error.strerror}; name a file that you can read") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{file} is not UTF-8 (byte {error.start}); save it as UTF-8") from error
+        raise _no_text(file, error) from error

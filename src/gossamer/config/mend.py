@@ -8,7 +8,7 @@ from typing import get_args
 from gossamer.config.sections import key_of, keys_named, sections
 from gossamer.config.synonyms import equivalent_of, synonyms
 from gossamer.options import Mistake, NamedSection, Section, keys_of, nearest, rule_type
-from gossamer.quantities import plain_digits
+from gossamer.quantities import plain_decimal, plain_digits, whole_number
 from gossamer.stages.fetch.credentials import REDACTED
 from gossamer.stages.process.options import FieldRule
 
@@ -17,11 +17,10 @@ TRUTHS = {"true": "true", "yes": "true", "on": "true", "false": "false", "no": "
 """Words that people write for the two values of a switch, in lower case, and TOML's value for each."""
 _PLAIN = str.maketrans("\u2212\u2013\u2014", "---", "\u201c\u201d\u201e\u00ab\u00bb\u2018\u2019")
 """Dashes of word processors, and quotation marks, which are left out."""
-_DECIMAL_COMMA = re.compile(r"\d+,\d\d?[A-Za-z]*").fullmatch
 _WORDS = re.compile(r"[\w.-]++(?:,\s*+[\w.-]++)+").fullmatch
 _SEPARATOR = re.compile(r",\s*")
 _BETWEEN = '", "'
-_UNLIMITED = re.compile(r"-?\d+|-?inf\w*|all|any|max|none|no|null|never|off|forever|unlimited|∞", re.ASCII).fullmatch
+_UNLIMITED = re.compile(r"-?\d+|-?inf\w*|nan|all|any|max|none?|null|never|off|forever|unlimited|∞", re.ASCII).fullmatch
 """Matches what other programs take for no limit, where it is no number that a limit can have."""
 
 
@@ -53,8 +52,9 @@ def _line(mistake: Mistake, origins: Mapping[str, str]) -> str:
         message += f"; {'write none' if place == '--set' else 'leave it out'} for no limit"
     elif meant := synonyms().values.get(".".join(path), {}).get(word.replace("_", "-").replace(" ", "-")):
         message = message.partition("; did you mean")[0] + f"; {meant}"
-    elif message.startswith("expected a ") and _DECIMAL_COMMA(plain):
-        message += f"; write {plain.replace(',', '.')}"
+    elif message.startswith("expected a ") and (decimal := plain_decimal(plain)):
+        is_fraction = message == "expected a whole number" and whole_number(decimal, "") is None
+        message += "" if is_fraction else f"; write {decimal}"
     elif message.startswith("expected a " if not {",", "."} & set(plain) else "expected a whole") and plain_digits(
         plain
     ):

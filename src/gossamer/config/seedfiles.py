@@ -24,7 +24,7 @@ from gossamer.world.inputs import open_input
 Form = Literal["lines", "sitemap", "bookmarks", "csv", "warc", "cdx", "json"]
 FORMATS: Mapping[Form, str] = {
     "sitemap": "a sitemap without addresses", "bookmarks": "HTML without links", "csv": "CSV without addresses",
-    "warc": "a WARC file without whole responses", "cdx": "a CDX file without captures",
+    "warc": "a WARC file without whole responses", "cdx": "JSON or a CDX file without captures",
     "json": "JSON lines without addresses",
 }  # fmt: skip
 """Kinds of files that name no seed."""
@@ -71,7 +71,7 @@ def form_of(path: Path) -> Form:
         return "warc"
     if head.lstrip().startswith(b"<") and _SITEMAP.search(head):
         return "sitemap"
-    if b"netscape-bookmark-file" in head.lower() or head[:9].lower() == b"<!doctype":
+    if b"netscape-bookmark-file" in head.lower() or head.lstrip().lower().startswith((b"<!doctype", b"<html")):
         return "bookmarks"
     if _CAPTURE.match(first) or first.startswith(b"{"):
         return "json" if _WITH_URL.search(first) else "cdx"

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from gossamer.config.lists import lines_of
 from gossamer.config.sections import Config, SeedsOptions
 from gossamer.model.errors import ConfigError
+from gossamer.model.words import shell_word
 from gossamer.stages.scope.lists import site_of_line
 from gossamer.stages.scope.roots import seed_url
 from gossamer.url.name import host_of
@@ -28,6 +29,13 @@ _PATTERN = re.compile(r"\{[\w./-]*+,[\w./,-]*+\}|\{\w++\.\.\w++\}|\[\w++-\w++(?:
 _COPIED = re.compile(r"&amp;|[,;\"'<>\u201c\u201d\u2026]\Z").search
 """Finds what a text or the source of a page adds to an address."""
 _BRACKET = re.compile(r"[)\]](?=\.?\Z)").search
+_IMPORT = "gossamer import {} -o DIR makes a crawl of it"
+_SERVE = "serve its folder, as with python -m http.server, and give that address"
+_OTHERS = {
+    **dict.fromkeys((".har", ".wacz"), _IMPORT), ".toml": "if it is a configuration, write -c {}",
+    **dict.fromkeys((".html", ".htm", ".xhtml", ".md"), _SERVE),
+}  # fmt: skip
+"""What to do with files that are no seeds, by their ending."""
 _LINK = re.compile(r"\[[^\[\]]*+\]\([^()\s]++\)").fullmatch
 """A link in Markdown."""
 
@@ -47,6 +55,8 @@ def file_seeds(path: Path, schemes: Sequence[str], note: Callable[[str], None] =
     """
     from gossamer.config.seedfiles import FORMATS, addresses, form_of  # noqa: PLC0415 - most crawls have their seeds as arguments
 
+    if _OTHERS.get(path.suffix.lower()) == _IMPORT:
+        raise ConfigError(f"{path} is an archive: {_IMPORT.format(shell_word(path))}")
     form = form_of(path) if path.is_file() else "lines"
     if form != "lines":
         is_empty = True
@@ -61,8 +71,13 @@ def file_seeds(path: Path, schemes: Sequence[str], note: Callable[[str], None] =
         try:
             yield seed_url(_address_of(text), schemes)
         except ConfigError as error:
-            is_ranked = text.partition(",")[0].strip().isdecimal()
-            hint = f"{text!r} looks like a rank and a domain; write --domains {path}" if is_ranked else error
+            hint = str(error)
+            if text.partition(",")[0].strip().isdecimal():
+                hint = f"{text!r} looks like a rank and a domain; write --domains {path}"
+            elif text.startswith(("<?xml", "<rss", "<feed")):
+                hint = "this is XML, and not a sitemap; to read a feed, give its address as a seed"
+            elif path.suffix.lower() in (".toml", ".yaml", ".yml"):
+                hint = "a file of seeds has one URL a line; a configuration is TOML, and read by -c FILE"
             raise ConfigError(f"{path} line {number}: {hint}") from error
 
 
@@ -163,10 +178,11 @@ def _argument_seed(text: str, schemes: Sequence[str]) -> str:
         # Those of Path raise OSError for a text that is too long for a name.
         what = "file" if os.path.isfile(text) else "directory" if os.path.isdir(text) else ""  # noqa: PTH112, PTH113
         if what:
-            how = f"if it lists seeds, write --seeds {text}"
-            if what == "directory" or text.lower().endswith((".html", ".htm", ".xhtml", ".md")):
-                how = "serve its folder, as with python -m http.server, and give that address"
-            raise ConfigError(f"{text!r} is a {what}, not a URL; {how}") from error
+            ending = os.path.splitext(text)[1].lower()  # noqa: PTH122
+            how = _OTHERS.get(ending, _SERVE if what == "directory" else "if it lists seeds, write --seeds {}")
+            if os.path.isfile(f"{text}/crawl.toml"):  # noqa: PTH113
+                how = "gossamer resume {} continues the crawl in it"
+            raise ConfigError(f"{text!r} is a {what}, not a URL; {how.format(shell_word(text))}") from error
         raise
     typed = text.strip()
     # Addresses of encyclopedias end with a bracket that they open.

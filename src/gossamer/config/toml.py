@@ -18,6 +18,7 @@ ASSIGNMENT = re.compile(r"^\s*([A-Za-z0-9_\-.\"' ]+?)\s*=")
 EXPERT_PAGE = "docs/reference/configuration.md#expert-keys"
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 ORIGIN = re.compile(r"  # from ([^\"']+)$")
+NESTED = "too many values within each other; no key takes such a value"
 _UNWRITABLE = re.compile(r"[\"'\x00-\x1f\x7f]")
 
 
@@ -94,12 +95,23 @@ def to_toml(value: object) -> str:
             return to_toml(str(value))
 
 
-def value_of(text: str) -> object:
-    """Return the value that a text is in TOML, else the text; None for `none`."""
+def read_value(text: str, place: str) -> object:
+    """Return the value that a text is in TOML; None for `none`. Raises ValueError: it is none; ConfigError: nested."""
     try:
         return None if text.strip() == "none" else tomllib.loads(f"value = {text}", parse_float=read_float)["value"]
+    except RecursionError:
+        raise ConfigError(f"{place}: {NESTED}") from None
+
+
+def read_assignment(text: str, mistake: str) -> tuple[str, object]:
+    """Return the key and the value of `key=value`: what it is in TOML, else the text. Raises ConfigError: `mistake`."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError(mistake)
+    try:
+        return key.strip(), read_value(value, key.strip())
     except ValueError:
-        return text
+        return key.strip(), value.strip()
 
 
 def as_assignments(values: Mapping[str, object]) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from gossamer.assembly.home import refuse_root
 from gossamer.config import configure
 from gossamer.config.flags import FLAGS, rename_options
 from gossamer.config.lists import check_lists
@@ -62,10 +63,12 @@ class Folder:
     """Finds, makes and remembers crawls by name."""
 
     def __init__(self, path: Path) -> None:
-        """Lock the folder for this server. Raises ConfigError: that failed, or another server has it."""
+        """Lock the folder for this server. Raises ConfigError: that failed, or another server or user has it."""
         self.path = path
         self.own = path / OWN
         try:
+            for name in [OWN] if self.own.exists() else [f"{one}/crawl.toml" for one in begun_in(path)]:
+                refuse_root(path, name)
             self.own.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=self.own).close()
             self._lock = DirectoryLock(self.own / "lock")

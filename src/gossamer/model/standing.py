@@ -79,6 +79,10 @@ class Lasting(msgspec.Struct, frozen=True):
     """The same in words, and what would shorten it."""
 
 
+BudgetUse = dict[str, dict[str, float] | str]
+"""Of each limited quantity, what is `spent` and `of` how much; under `used_up`, the first that is used up."""
+
+
 class BudgetFacts(msgspec.Struct, frozen=True):
     """Budget use of a host and its site in a round, for display."""
 
@@ -87,9 +91,8 @@ class BudgetFacts(msgspec.Struct, frozen=True):
     """Factor by which the round multiplies the configured budgets."""
     linking_sites: float
     """Estimated number of other sites that link to the site; 0 if not counted."""
-    host: dict[str, object]
-    """Per limited quantity: how much is spent, of how much, and whether it is used up."""
-    site: dict[str, object]
+    host: BudgetUse
+    site: BudgetUse
 
 
 class OriginFacts(msgspec.Struct, frozen=True):

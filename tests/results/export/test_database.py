@@ -128,9 +128,27 @@ def test_tables_and_columns_have_their_comments(crawled: Path, exporting: Export
     assert [line.partition(" -- ")[2] for line in made[0].splitlines()[1:-1]] == list(known["links"].values())
 
 
-@pytest.mark.promise(
-    "Files and exports", "Each column of a database's tables, and in DuckDB of its views, has its meaning as a comment."
+OF_COLUMNS = pytest.mark.promise(
+    "Files and exports", "Each column of a database's tables and views has its meaning as a comment."
 )
+
+
+@OF_COLUMNS
+def test_columns_of_views_of_sqlite_have_their_comments(crawled: Path, exporting: Exporting, tmp_path: Path) -> None:
+    exporting("sqlite", tmp_path / "lite")
+    notes = read_notes()
+    query = opened("sqlite", tmp_path / "lite")
+    made = {name: sql.splitlines() for name, sql in query("SELECT name, sql FROM sqlite_master WHERE type = 'view'")}
+    assert made.keys() == notes.views.keys()
+    for name, lines in made.items():
+        assert lines[0] == f'CREATE VIEW "{name}" ( -- {notes.views[name].says}'
+        columns = [column for _, column, *_ in query(f"PRAGMA table_info({name})")]
+        said = dict(line.split(" -- ") for line in lines[1 : lines.index(") AS")])
+        assert [column.strip(' ",') for column in said] == columns
+        assert list(said.values()) == [notes.comment_of_view(name, column) for column in columns]
+
+
+@OF_COLUMNS
 def test_columns_of_tables_and_views_of_duckdb_have_their_comments(
     crawled: Path, exporting: Exporting, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ from gossamer.model.links import Link
 from gossamer.results.offline import rank as ranking
 from gossamer.results.offline.rank import Ranking, RankOptions, levels_of, pagerank, rank
 from gossamer.stages.frontier.priority import RANKS_FILE, ByRank
+from gossamer.world.process import DirectoryLock
 from tests.commands import run
 from tests.ring.crawls import OWN, crawl
 from tests.ring.test_seeds import Site, website
@@ -104,9 +105,14 @@ def test_the_ranks_of_a_crawl_are_those_of_its_table_of_links(
     )
     assert [one.score for one in made.first] == sorted((one.score for one in made.first), reverse=True)
     first = (tmp_path / "ranks").read_bytes()
-    rank(directory, RankOptions(tmp_path / "ranks"))
+    for left in (".rank-killed", ".rank-running"):
+        (tmp_path / left).mkdir()
+        (tmp_path / left / "pairs").touch()
+    with DirectoryLock(tmp_path / ".rank-running") as lock:
+        assert lock.acquire(0.0)
+        rank(directory, RankOptions(tmp_path / "ranks"))
+    assert {path.name for path in tmp_path.iterdir()} == {"ranks", ".rank-running"}
     assert (tmp_path / "ranks").read_bytes() == first
-    assert not list(directory.glob(".rank-*"))
     order = ByRank(first)
     assert {one.url: one.level for one in made.first} == {
         one.url: order.level(Link(named(one.url), "anchor", 1)) for one in made.first

@@ -446,6 +446,16 @@ def test_the_password_of_a_proxy_can_be_redacted_where_it_is_accepted(password: 
     assert redact_user_info(proxy_of(proxy, "fetch.proxy")) == "http://[redacted]@proxy.test:3128"
 
 
+@pytest.mark.parametrize("proxy", ["proxy", "proxy.test", "10.0.0.1", "[::1]"])
+def test_a_proxy_without_scheme_and_port_is_kept_in_earlier_crawls_alone(proxy: str) -> None:
+    """libcurl takes port 1080 for it, which few mean."""
+    assert proxy_of(proxy, "fetch.proxy") == proxy
+    with pytest.raises(ConfigError, match=r"^fetch\.proxy is not the URL of a proxy; write http://HOST:PORT"):
+        proxy_of(proxy, "fetch.proxy", is_new=True)
+    for whole in (f"{proxy}:3128", f"http://{proxy}"):
+        assert proxy_of(whole, "fetch.proxy", is_new=True) == whole
+
+
 @pytest.mark.parametrize("password", [*"@/?#'\" ü\n", "%00", "%0a", "%7F", "%zz", "%"])
 @pytest.mark.parametrize("scheme", ["http://", ""])
 def test_a_password_of_a_proxy_that_could_not_be_redacted_is_refused_unseen(password: str, scheme: str) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.model.links import Announcement
+from gossamer.model.links import Announcement, Found
 from gossamer.model.pages import Findings, Page
+from gossamer.stages.process.announcements import Announcements
 from gossamer.stages.process.audit import COUNTED_BYTES_MAX, IDS_MAX, Audit, is_place
+from gossamer.stages.process.chain import Modules
 from gossamer.stages.process.links import AT_ONCE
 from gossamer.stages.process.options import ProcessOptions
 
@@ -201,6 +203,25 @@ def test_versions_in_other_languages_come_from_markup_and_headers() -> None:
     header = ("Link", '</fr>; rel="alternate"; hreflang="fr"')
     body = "<link rel=alternate hreflang=de-AT href=/at><link rel=alternate type=application/rss+xml href=/feed>"
     assert column("alternates", body, header) == ["fr https://example.org/fr", "de-AT https://example.org/at"]
+
+
+def test_versions_of_a_pdf_come_from_headers() -> None:
+    link = '<https://example.org/a.pdf>; rel="alternate"; hreflang="en", </b.pdf>;rel=alternate;hreflang=de'
+    headers = (("Link", link), ("X-Robots-Tag", "noindex"))
+    findings = Findings()
+    Audit().process(Page("https://example.org/a.pdf", "application/pdf", "", headers, b"%PDF-1.4"), findings)
+    versions = ["https://example.org/a.pdf", "https://example.org/b.pdf"]
+    assert findings.columns["alternates"] == [f"en {versions[0]}", f"de {versions[1]}"]
+    assert (findings.columns["robots_meta"], findings.columns.get("title_count")) == ("noindex", None)
+    assert findings.links == [Found(one, "alternate") for one in versions]
+
+
+def test_a_sitemap_that_is_served_as_a_page_is_read_before_it_is_judged() -> None:
+    body = b'<urlset><url><loc>/a</loc><xhtml:link rel="alternate" hreflang="de" href="/b"/></url></urlset>'
+    page = Page("https://example.org/map", "text/html", "", (), body, link_type="sitemap_file")
+    chain = Modules([Announcements(), Audit()], ProcessOptions())
+    rows = chain.process(page).findings.rows["sitemap_versions"]
+    assert rows == [{"entries": ["https://example.org/a"], "alternates": ["de https://example.org/b"]}]
 
 
 def test_what_search_engines_read_in_the_head_alone_is_listed_where_it_is_in_the_body() -> None:

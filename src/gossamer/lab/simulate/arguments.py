@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 
 from gossamer.config.gather import nest
-from gossamer.config.toml import value_of
+from gossamer.config.toml import read_assignment
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.presets import PRESETS, SYNTHETIC, synthetic_web
 from gossamer.lab.simulate.revisits import RevisitsOptions
@@ -99,15 +99,9 @@ def settable_keys(options: type[Section] = SimulateOptions) -> list[str]:
 def _put_together(values: Mapping[str, object], sets: Iterable[str]) -> Values:
     given = {key: value for key, value in values.items() if value is not None}
     for text in sets:
-        given |= _parse_assignment(text)
+        advice = f"--set {text}: write --set section.key=value, such as --set web.hosts=1e6"
+        given |= [read_assignment(text, advice)]
     return given
-
-
-def _parse_assignment(text: str) -> Values:
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise ConfigError(f"--set {text}: write --set section.key=value, such as --set web.hosts=1e6")
-    return {key.strip(): value_of(value.strip())}
 
 
 def _refuse_unknown(given: Mapping[str, object], known: list[str]) -> None:

@@ -238,14 +238,11 @@ class SqliteDatabase:
         return self._database.execute(sql).fetchall()
 
     def make_table(self, table: str, schema: pa.Schema, comments: DatabaseNotes) -> None:
-        fields = list(schema)
-        says = [comments.comment(table, field.name) for field in fields]
-        lines = [
-            f"  {quote(field.name)} {_sqlite_type(plain(field.type))}{',' if field is not fields[-1] else ''}"
-            + (f" -- {remark}" if remark else "")
-            for field, remark in zip(fields, says, strict=True)
-        ]
-        self.run("\n".join([f"CREATE TABLE {_name(table)} ( -- {comments.comment(table)}", *lines, ")"]))
+        columns = {
+            f"{quote(field.name)} {_sqlite_type(plain(field.type))}": comments.comment(table, field.name)
+            for field in schema
+        }
+        self.run(f"CREATE TABLE {_name(table)} {_in_parentheses(columns, comments.comment(table))}")
 
     def append(self, table: str, batches: Sequence[pa.RecordBatch]) -> None:
         for batch in batches:
@@ -255,10 +252,19 @@ class SqliteDatabase:
 
     def add_view(self, name: str, sql: str, comments: DatabaseNotes) -> None:
         self.run(f"DROP VIEW IF EXISTS {quote(name)}")
-        self.run(f"CREATE VIEW {quote(name)} AS -- {comments.views[name].says}\n{sql}")
+        found = self._database.execute(f"SELECT * FROM ({sql}) LIMIT 0").description  # noqa: S608
+        columns = {quote(column): comments.comment_of_view(name, column) for column, *_ in found}
+        self.run(f"CREATE VIEW {quote(name)} {_in_parentheses(columns, comments.views[name].says)} AS\n{sql}")
 
     def close(self) -> None:
         self._database.close()
+
+
+def _in_parentheses(columns: Mapping[str, str], comment: str) -> str:
+    """Return columns for a statement, each on a line with its comment, below the comment of the whole."""
+    last = next(reversed(columns))
+    lines = [f"  {name}{',' if name != last else ''} -- {says}".removesuffix(" -- ") for name, says in columns.items()]
+    return "\n".join([f"( -- {comment}", *lines, ")"])
 
 
 Database = DuckDatabase | SqliteDatabase

@@ -304,9 +304,9 @@ def is_read(share: Share, to: str, permitted: Permission | str | None, table: st
 def stream(crawl: ExportedCrawl, request: ExportRequest, out: BinaryIO, folder: Path) -> Exported:
     """Write JSON lines or CSV to a stream; logs become Parquet in `folder`. Raises ConfigError: as `export`."""
     to = request.to
-    if to not in FORMS:
-        raise ConfigError(f"-o -: {to} cannot be written to standard output; jsonl and csv can")
     check(to, request.table, request.where, request.memory_bytes_max)
+    if to not in FORMS:
+        raise ConfigError(f"-o: {to} cannot be written to standard output, a pipe or a device; jsonl and csv can")
     tables = tables_of(crawl, to, request.table)
     inputs = _inputs_of(crawl, tables, request, folder)
     source = RowSource(inputs.tables[tables[0]], request.where, tables[0])

@@ -47,7 +47,8 @@ CREATE TEMP VIEW own AS SELECT DISTINCT host FROM latest WHERE link_type NOT IN 
 CREATE TEMP VIEW html AS
 SELECT * FROM latest
 WHERE outcome = 'fetched' AND media_type IN ('text/html', 'application/xhtml+xml') AND host IN (FROM own)
-    AND coalesce(status NOT IN (204, 205), true);  -- Without content, browsers keep showing the page before.
+    AND coalesce(status NOT IN (204, 205), true)  -- Without content, browsers keep showing the page before.
+    AND (coalesce(link_type, '') <> 'sitemap_file' OR title_count IS NOT NULL);  -- Not a sitemap that is served as one.
 -- A staging host keeps search engines from all its pages: there the check is of what the pages will be.
 UPDATE latest SET robots = ''
 WHERE (SELECT count(*) > 1 AND bool_and(regexp_matches(robots, '\b(noindex|none)\b')) FROM html);
@@ -183,6 +184,12 @@ FROM latest
 WHERE outcome IN ('http_error', 'redirected', 'dns_error', 'connect_error', 'tls_error', 'timeout')
         AND status IS DISTINCT FROM 429 AND NOT shut(status, link_type, host)
     OR outcome = 'robots_denied' OR outcome = 'fetched' AND regexp_matches(robots, '\b(noindex|none)\b');
+-- Pages and files that may have versions in other languages.
+CREATE TEMP VIEW versioned AS
+SELECT key, url, alternates FROM listed
+UNION ALL SELECT key, url, alternates FROM latest
+WHERE outcome = 'fetched' AND media_type = 'application/pdf' AND host IN (FROM own) AND duplicate_of = ''
+    AND NOT regexp_matches(robots, '\b(noindex|none)\b');
 -- Languages of a page's versions: what the page says, or else what a sitemap says of it, and which sitemap (`place`).
 CREATE TEMP TABLE versions AS
 WITH known AS (
@@ -190,9 +197,9 @@ WITH known AS (
 ), entries AS (
     SELECT url AS place, unnest(entries) AS to_url, alternates FROM sitemap_versions
 ), said AS (
-    SELECT key, url, unnest(alternates) AS one, '' AS place FROM listed
-    UNION ALL SELECT key, listed.url, unnest(entries.alternates), place
-    FROM entries JOIN known USING (to_url) JOIN listed ON listed.key = known.to_key
+    SELECT key, url, unnest(alternates) AS one, '' AS place FROM versioned
+    UNION ALL SELECT key, versioned.url, unnest(entries.alternates), place
+    FROM entries JOIN known USING (to_url) JOIN versioned ON versioned.key = known.to_key
 ), named AS (
     SELECT key, url, split_part(one, ' ', 1) AS code, substr(one, strpos(one, ' ') + 1) AS to_url, min(place) AS place
     FROM said GROUP BY key, url, one
@@ -283,7 +290,7 @@ FROM versions GROUP BY url HAVING bool_and(coalesce(to_key, '') <> key AND to_ur
 
 -- hreflang_return
 SELECT versions.url, placed('no link back from ' || array_to_string(list(DISTINCT page.url ORDER BY page.url)[1:10], ' '), versions.place), NULL
-FROM versions JOIN listed AS page ON page.key = versions.to_key AND page.key <> versions.key
+FROM versions JOIN versioned AS page ON page.key = versions.to_key AND page.key <> versions.key
 LEFT JOIN versions AS other ON other.key = versions.to_key AND other.to_key = versions.key
 WHERE other.key IS NULL GROUP BY versions.url, versions.place
 

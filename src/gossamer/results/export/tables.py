@@ -89,8 +89,10 @@ def hosts_of(urls: pa.Array) -> pa.Array:
 
 
 def _sort(work: ExportFolder, step: ParquetProgress, sorter: Sorter, source: RowSource, advance: Advance) -> None:
-    def spill() -> None:
+    def spill(*, is_last: bool = False) -> None:
         sorter.spill()
+        if is_last:
+            step.consumed = [0] * len(sorter.runs)
         step.position = position
         step.runs = sorter.runs
         work.save(step)
@@ -103,9 +105,7 @@ def _sort(work: ExportFolder, step: ParquetProgress, sorter: Sorter, source: Row
         if sorter.add(batch):
             spill()
         advance(position)
-    sorter.spill()
-    step.consumed = [0] * len(sorter.runs)
-    spill()
+    spill(is_last=True)
 
 
 def _merge(

@@ -5,8 +5,10 @@ into files by their source, each file is read once an iteration. Sums have a fix
 bytes.
 """
 
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ from gossamer.results.offline.steps import BASE_BYTES
 from gossamer.stages.frontier.priority import RANKS_FILE, RANKS_MAGIC
 from gossamer.url.name import Namer
 from gossamer.world.files import publish
+from gossamer.world.process import DirectoryLock
 
 NOT_COUNTED = (EMBED, SITEMAP, FEED, "canonical", "self", "hub")
 """Types of links that do not recommend a page."""
@@ -88,20 +91,31 @@ def rank(directory: Path, options: RankOptions, progress: Progress | None = None
     config = reopen(directory / "crawl.toml")
     if output.is_dir():
         raise ConfigError(f"{output} is a directory; name a file with -o")
-    with writing_to(output):  # Before the scores are computed.
-        _partial_path(output).touch()
-        _partial_path(output).unlink()
-    with tempfile.TemporaryDirectory(prefix=".rank-", dir=output.parent) as folder:
-        links = RowSource(find_inputs([directory], config, Path(folder)).links)
+    with ExitStack() as stack:
+        with writing_to(output):  # Before the scores are computed.
+            folder = stack.enter_context(_folder_in(output.parent))
+        links = RowSource(find_inputs([directory], config, folder).links)
         if not links.rows:
             raise ConfigError(f"{directory} has no table of links; crawl with --set archive.links=true")
-        work = _Work(links, namer_for(config), Path(folder), options, progress or (lambda *_: None))
+        work = _Work(links, namer_for(config), folder, options, progress or (lambda *_: None))
         work.gather()
         work.sort()
         scores, iterations = pagerank(work.edges, work.out_degrees, options.damping)
         levels = levels_of(scores)
-        _write(output, work.nodes, levels, scores)
+        _write(folder / output.name, work.nodes, levels, scores)
+        publish(folder / output.name, output)
         return Ranking(str(output), len(work.nodes), work.count, iterations, work.first(scores, levels))
+
+
+@contextmanager
+def _folder_in(parent: Path) -> Iterator[Path]:
+    """Yield a new folder, which is removed at the end; those that killed processes left are removed first."""
+    for stray in parent.glob(".rank-*"):
+        if not DirectoryLock.is_held(stray):
+            shutil.rmtree(stray, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=".rank-", dir=parent) as name, DirectoryLock(Path(name)) as lock:
+        lock.acquire(0.0)
+        yield Path(name)
 
 
 def pagerank(edges: Callable[[], Iterator[Array]], out: Array, damping: float) -> tuple[Array, int]:
@@ -231,15 +245,9 @@ def _chunks(path: Path, most: int) -> Iterator[Array]:
             yield chunk
 
 
-def _partial_path(path: Path) -> Path:
-    return path.with_name(path.name + ".part")
-
-
 def _write(path: Path, nodes: Array, levels: Array, scores: Array) -> None:
     parts: Sequence[Array] = (nodes.astype("<u8"), levels, scores.astype("<f4"))
-    temporary = _partial_path(path)
-    with temporary.open("wb") as file:
+    with path.open("wb") as file:
         file.write(RANKS_MAGIC + len(nodes).to_bytes(8, "little"))
         for part in parts:
             part.tofile(file)
-    publish(temporary, path)

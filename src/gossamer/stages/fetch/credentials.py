@@ -59,12 +59,13 @@ def reveal(value: str, key: str) -> str:
         raise ConfigError(f"{key}: {name} is not UTF-8; save it as UTF-8") from None
 
 
-def proxy_of(value: str, key: str) -> str:
-    """Check the URL of a proxy, and return it unchanged; empty: no proxy. Raises ConfigError: it is not a proxy's URL;
-    the message has `key` but not the value, which may contain a password.
+def proxy_of(value: str, key: str, *, is_new: bool = False) -> str:
+    """Check the URL of a proxy, and return it unchanged; empty: no proxy. Raises ConfigError: it is not a proxy's URL,
+    or that of a new crawl has neither scheme nor port; the message has `key` but not the value, which may contain a
+    password.
     """
     match = _PROXY.fullmatch(value)
-    is_bare = match is not None and match["user"] is not None and match["scheme"] is None
+    is_bare = match is not None and match["scheme"] is None and bool(match["user"] or (is_new and not match["port"]))
     if value and (match is None or is_bare or not 1 <= int(match["port"] or 1) <= 65_535):
         says = f"{key} is not the URL of a proxy; write http://HOST:PORT, https://, socks5:// or socks5h://"
         if "@" in value:

@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 from xxhash import xxh3_64_intdigest
 
-from gossamer.model.standing import BudgetFacts, Standing
+from gossamer.model.standing import BudgetFacts, BudgetUse, Standing
 from gossamer.model.visits import Contact
 from gossamer.model.words import counted
 from gossamer.ports import HostPrioritizer
@@ -391,10 +391,10 @@ def _facts(options: BudgetOptions, url: Url, number: int, host: Account, site: A
     )  # fmt: skip
 
 
-def _describe(account: Account, number: int, budget: Budget) -> dict[str, object]:
+def _describe(account: Account, number: int, budget: Budget) -> BudgetUse:
     is_current = account.round == number
     spent = (account.pages, account.wire_bytes, account.time_s) if is_current else (0, 0, 0.0)
-    shown: dict[str, object] = {}
+    shown: BudgetUse = {}
     if budget.pages < inf:
         shown["pages"] = {"spent": spent[0], "of": int(budget.pages)}
     if budget.wire_bytes < inf:

@@ -72,7 +72,7 @@ class Audit(TypedModule):
     """
 
     name = "audit"
-    media_types = (*HTML_TYPES, *ANNOUNCEMENT_TYPES)
+    media_types = (*HTML_TYPES, *ANNOUNCEMENT_TYPES, "application/pdf")
     reads_announced = True
     columns = {  # noqa: RUF012 - declared once, never changed
         "h1": "texts",
@@ -100,8 +100,10 @@ class Audit(TypedModule):
 
     def process_in_slices(self, page: Page, findings: Findings) -> Iterator[None]:
         """As `process`. Yields each few milliseconds of a sitemap, where other work may run."""
-        if page.media_type in HTML_TYPES:
+        if page.media_type in HTML_TYPES and findings.announcement is None:  # Some sitemaps are served as pages.
             self._read_page(page, findings)
+        elif page.media_type == "application/pdf":  # Its versions are in the head of its reply.
+            self._read_relations(page, None, Base(page.url), findings)
         if findings.announcement is None:
             return
         # Of a sitemap, the sets of versions in other languages that it names, and the pages of each set.
@@ -127,9 +129,7 @@ class Audit(TypedModule):
         tree = document.tree
         if tree is not None:
             self._read_tree(tree, page, columns)
-        words = (word[:100] for word in _robots(page, document.markup.elements) if word)
-        columns["robots_meta"] = ", ".join(dict.fromkeys(islice(words, LISTED_MAX)))
-        self._read_relations(page, tree, base, columns)
+        self._read_relations(page, document, base, findings)
 
     def _read_links(self, document: HtmlDocument, base: Base, findings: Findings) -> None:
         """Note links to a place in a page, and invalid addresses."""
@@ -189,23 +189,27 @@ class Audit(TypedModule):
         if len(ids) <= IDS_MAX:
             found["ids"] = [one for one in ids if 0 < len(one) <= ID_CHARACTERS_MAX]
 
-    def _read_relations(
-        self, page: Page, tree: LexborHTMLParser | None, base: Base, columns: dict[str, object]
-    ) -> None:
-        """Note the versions in other languages that the head of a page, or of its reply, names, and what its body
-        names in vain: search engines read canonical addresses and languages in the head alone.
+    def _read_relations(self, page: Page, document: HtmlDocument | None, base: Base, findings: Findings) -> None:
+        """Note robots directives, the versions in other languages that the head of a page, or of its reply, names, and
+        what its body names in vain: search engines read canonical addresses and languages in the head alone.
         """
+        columns = findings.columns
+        words = (word[:100] for word in _robots(page, document.markup.elements if document is not None else ()) if word)
+        columns["robots_meta"] = ", ".join(dict.fromkeys(islice(words, LISTED_MAX)))
         values = (text for name, text in page.headers if name.lower() == "link")
         links = (parts for text in values for parts in link_values(utf8_again(text)))
         named = dict.fromkeys(_relation(found, href, base) for found, href in links)
         lost: dict[str, None] = {}
-        if tree is not None:
+        if document is not None and (tree := document.tree) is not None:
             for place, into in (("head", named), ("body", lost)):
                 nodes = tree.css(f"{place} link[rel][href]")
                 into.update(dict.fromkeys(_relation(one.attributes, _value(one, "href"), base) for one in nodes))
-        alternates = (one for one in named if one and not one.startswith("canonical "))
-        columns["alternates"] = list(islice(alternates, 4 * LISTED_MAX))
+        alternates = [one for one in named if one and not one.startswith("canonical ")][: 4 * LISTED_MAX]
+        columns["alternates"] = alternates
         columns["outside_head"] = [one for one in lost if one and one not in named][:LISTED_MAX]
+        if document is None:  # Of pages, others find the links.
+            targets = (base.join(one.partition(" ")[2]) for one in alternates)
+            findings.links.extend(Found(url, "alternate") for url in targets if url is not None)
 
 
 def is_place(fragment: str) -> bool:

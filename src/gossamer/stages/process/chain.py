@@ -239,7 +239,7 @@ class Modules:
             if len(self._chosen) < CHOICES_MAX:  # Media types are what servers say they are.
                 self._chosen[media_type] = chosen
         if link_type in ANNOUNCING or link_type == SEED:
-            return tuple(dict.fromkeys((*chosen, *self._announcing)))
+            return tuple(dict.fromkeys((*self._announcing, *chosen)))  # One may read what another announces.
         return chosen
 
     def _choose(self, media_type: str) -> tuple[ProcessingModule, ...]:

@@ -20,7 +20,7 @@ from gossamer.url.url import Url, drop_user_info, is_default_port, split_authori
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?!\d)").match
 """Matches a scheme; the one letter of `C:\\` is a drive."""
 _LOCAL = re.compile(r"localhost\b|\d+(\.\d+){3}\b|\[").match
-_COLONLESS = re.compile("(https?|ftps?)/+(.*)", re.IGNORECASE).fullmatch
+_COLONLESS = re.compile("(https?|ftps?)[:/]+(.*)", re.IGNORECASE).fullmatch
 _SEVERAL = re.compile(r"([\s,;|])https?://", re.IGNORECASE).search
 """Finds where a second address begins."""
 _WITHIN = re.compile(r"https?(?:://|%3A%2F%2F)[^\s<>\"'()\[\]]++", re.IGNORECASE).search
@@ -84,7 +84,7 @@ def seed_url(text: str, schemes: Sequence[str] | None = ("http", "https"), what:
     url = absolute(text)
     if url is None or host_of(url, schemes) is None:
         raise ConfigError(
-            f"the {what} {_printable(text)} is not an address: its host or its port cannot be; check it for misprints"
+            f"the {what} {_printable(text)} is not an address: its host or port is not valid; check it for misprints"
         )
     return url
 
