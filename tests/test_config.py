@@ -436,7 +436,7 @@ def test_a_key_that_names_files_says_so() -> None:
 
 
 def test_a_value_of_any_command_that_is_too_deep_is_refused_by_its_key() -> None:
-    with pytest.raises(ConfigError, match="^delay_s: too many values within each other"):
+    with pytest.raises(ConfigError, match=r"^delay_s: too many values within each other"):
         read_assignment(f"delay_s={'[' * 5_000}", "")
     assert read_assignment("delay_s = 0x10", "") == ("delay_s", 16)
     assert read_assignment("delay_s=none", "") == ("delay_s", None)

@@ -1121,3 +1121,51 @@ def test_a_server_of_many_begins_crawls_and_lists_them(web: Endless, opened: Ope
         page.get_by_role("link", name="All crawls").click()
         page.get_by_role("button", name="Stop one").click()
         expect(page.locator("#crawls .badge")).to_have_text("stopped")
+
+
+TYPED = {
+    "1.000": 'is "1.000", expected a whole number; write 1000',
+    "1'000": """is "1'000", expected a whole number; write 1000""",
+    "10 000": 'is "10 000", expected a whole number; write 10000',
+    "5MB": 'is "5MB", expected a whole number',
+    "0": "is 0, expected 1 or more",
+}
+"""Numbers of pages that are refused, and the answers."""
+
+
+def test_a_crawl_begins_and_continues_with_numbers_as_people_write_them(
+    web: Endless, opened: Opened, tmp_path: Path
+) -> None:
+    more = {"resolve.hosts_file": str(web.names(tmp_path)), "resolve.allow_private": "true", "scope.traps": "false"}
+    with Served("serve", "--folder", tmp_path / "many", "--port", "0") as served:
+        page = opened(served.address, complains=(*REFUSED, *LOST))
+        page.fill("#new [name=name]", "one")
+        page.fill("#new [name=seeds]", web.url("listed.example"))
+        page.fill("#new [name=delay]", "0,5")
+        for typed, answer in TYPED.items():
+            page.fill("#new [name=pages]", typed)
+            page.get_by_role("button", name="Start").click()
+            expect(page.locator("section > .said")).to_contain_text(answer)
+            assert page.input_value("#new [name=pages]") == typed
+        page.fill("#new [name=pages]", "1e3")
+        page.get_by_text("More settings").click()
+        for key, value in more.items():
+            page.select_option("#add-key", key)
+            page.fill("#add-value", value)
+            page.click("#add")
+        page.get_by_role("button", name="Start").click()
+        expect(page.locator("#crawls .badge")).to_have_text("running")
+        page.get_by_role("button", name="Stop one").click()
+        expect(page.locator("#crawls .badge")).to_have_text("stopped")
+        begun = (tmp_path / "many/one/crawl.toml").read_text()
+        assert ("max_pages = 1000" in begun, "delay_s_min = 0.5" in begun) == (True, True)
+        for typed, answer in {**TYPED, "": "one: continues.", "2e3": "one: continues."}.items():
+            page.get_by_role("button", name="Continue… one").click()
+            page.fill("#continuing [name=pages]", typed)
+            page.locator("#continuing").get_by_role("button", name="Continue", exact=True).click()
+            expect(page.locator("#said")).to_contain_text(answer)
+            if "continues" in answer:
+                expect(page.locator("#crawls .badge")).to_have_text("running")
+                page.get_by_role("button", name="Stop one").click()
+                expect(page.locator("#crawls .badge")).to_have_text("stopped")
+        assert "max_pages = 2000" in (tmp_path / "many/one/crawl.toml").read_text()

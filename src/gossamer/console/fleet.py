@@ -256,7 +256,7 @@ class Fleet:
             sets = as_assignments(again.values)
             await asyncio.to_thread(reopen, self.folder.path / name / "crawl.toml", sets=sets)
         except ConfigError as error:
-            raise RefusedError(str(error).replace("--set ", "")) from error
+            raise RefusedError(str(error).replace("--set: ", "").replace("--set ", "")) from error
         await self._begin(name, self._resuming(name, sets))
         return await self.summary(name)
 

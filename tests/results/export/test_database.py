@@ -128,12 +128,7 @@ def test_tables_and_columns_have_their_comments(crawled: Path, exporting: Export
     assert [line.partition(" -- ")[2] for line in made[0].splitlines()[1:-1]] == list(known["links"].values())
 
 
-OF_COLUMNS = pytest.mark.promise(
-    "Files and exports", "Each column of a database's tables and views has its meaning as a comment."
-)
-
-
-@OF_COLUMNS
+@pytest.mark.promise("Files and exports", "Each column of a database's tables and views has its meaning as a comment.")
 def test_columns_of_views_of_sqlite_have_their_comments(crawled: Path, exporting: Exporting, tmp_path: Path) -> None:
     exporting("sqlite", tmp_path / "lite")
     notes = read_notes()
@@ -148,7 +143,7 @@ def test_columns_of_views_of_sqlite_have_their_comments(crawled: Path, exporting
         assert list(said.values()) == [notes.comment_of_view(name, column) for column in columns]
 
 
-@OF_COLUMNS
+@pytest.mark.promise("Files and exports", "Each column of a database's tables and views has its meaning as a comment.")
 def test_columns_of_tables_and_views_of_duckdb_have_their_comments(
     crawled: Path, exporting: Exporting, tmp_path: Path
 ) -> None:

@@ -262,7 +262,7 @@ class SqliteDatabase:
 
 def _in_parentheses(columns: Mapping[str, str], comment: str) -> str:
     """Return columns for a statement, each on a line with its comment, below the comment of the whole."""
-    last = next(reversed(columns))
+    last = [*columns][-1]
     lines = [f"  {name}{',' if name != last else ''} -- {says}".removesuffix(" -- ") for name, says in columns.items()]
     return "\n".join([f"( -- {comment}", *lines, ")"])
 
