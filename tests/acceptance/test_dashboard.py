@@ -1159,13 +1159,10 @@ def test_a_crawl_begins_and_continues_with_numbers_as_people_write_them(
         expect(page.locator("#crawls .badge")).to_have_text("stopped")
         begun = (tmp_path / "many/one/crawl.toml").read_text()
         assert ("max_pages = 1000" in begun, "delay_s_min = 0.5" in begun) == (True, True)
-        for typed, answer in {**TYPED, "": "one: continues.", "2e3": "one: continues."}.items():
+        for typed, answer in {**TYPED, "2e3": "one: continues."}.items():
             page.get_by_role("button", name="Continue… one").click()
             page.fill("#continuing [name=pages]", typed)
             page.locator("#continuing").get_by_role("button", name="Continue", exact=True).click()
             expect(page.locator("#said")).to_contain_text(answer)
-            if "continues" in answer:
-                expect(page.locator("#crawls .badge")).to_have_text("running")
-                page.get_by_role("button", name="Stop one").click()
-                expect(page.locator("#crawls .badge")).to_have_text("stopped")
+        expect(page.locator("#crawls .badge")).to_have_text("running", timeout=2_000 * WAIT_S_MAX)
         assert "max_pages = 2000" in (tmp_path / "many/one/crawl.toml").read_text()

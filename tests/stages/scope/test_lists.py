@@ -67,7 +67,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, key: str) -> None:
     config = configure(sets=[f"scope.{key}={tmp_path / 'none'}"])
     with pytest.raises(ConfigError, match=r"cannot read .*none: No such file or directory; name a file"):
         check_lists(config)
-    (tmp_path / "none").write_bytes(b"\xff\xfe")
+    (tmp_path / "none").write_bytes(b"\xffa")
     with pytest.raises(ConfigError, match=r"none is not UTF-8 \(byte 0\); save it as UTF-8"):
         check_lists(config)
 
