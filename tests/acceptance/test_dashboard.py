@@ -1164,5 +1164,4 @@ def test_a_crawl_begins_and_continues_with_numbers_as_people_write_them(
             page.fill("#continuing [name=pages]", typed)
             page.locator("#continuing").get_by_role("button", name="Continue", exact=True).click()
             expect(page.locator("#said")).to_contain_text(answer)
-        expect(page.locator("#crawls .badge")).to_have_text("running", timeout=2_000 * WAIT_S_MAX)
-        assert "max_pages = 2000" in (tmp_path / "many/one/crawl.toml").read_text()
+        until(lambda: "max_pages = 2000" in (tmp_path / "many/one/crawl.toml").read_text())
