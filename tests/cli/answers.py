@@ -1598,7 +1598,7 @@ HABITS: dict[tuple[str, ...], dict[str, str]] = {
         "--sort": "the best results come first",
         "--offset": "--limit N prints more results",
         "--index": "--build makes the index",
-        "--fuzzy": "words are joined by and",
+        "--fuzzy": "all words must be found",
         "--quietly": "gossamer search --help lists them",
     },
     ("changes", "crawled"): {
@@ -1612,7 +1612,7 @@ HABITS: dict[tuple[str, ...], dict[str, str]] = {
         "--host": "gossamer report DIR has figures by host",
         "--tail": "gossamer serve DIR shows rates over time",
         "-o": "> FILE keeps it",
-        "--no-color": "output has colors nowhere",
+        "--no-color": "output has no colors",
     },
     ("check", SEED, "--allow-private"): {
         "--diff": "--since DIR names the directory of an earlier check",
