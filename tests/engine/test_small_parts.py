@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gossamer.engine.counters import NOTES_MAX, CrawlCounters, Totals
+from gossamer.engine.counters import LED_AWAY_MIN, NOTES_MAX, CrawlCounters, Totals
 from gossamer.engine.history import page_record
 from gossamer.engine.logs import Logs
 from gossamer.engine.middleware import Middlewares
@@ -17,7 +17,7 @@ from gossamer.engine.ring import Retries
 from gossamer.engine.stages import levels_by
 from gossamer.features.permit import Exclusions, RobotsTxt
 from gossamer.model.links import ALLOWED, Link, Prerequisite, Verdict, Visit
-from gossamer.model.pages import PageRow
+from gossamer.model.pages import PageRow, Visited
 from gossamer.model.standing import DownloadHistory, LastVisit, Standing
 from gossamer.model.visits import Failure, Reply
 from gossamer.ports import Conclusion, ExaminedPage, VisitMiddleware
@@ -333,6 +333,29 @@ def test_rates_are_those_of_the_last_seconds() -> None:
         counters.totals.pages += 1 if second < 90 else 5
         counters.totals.wire_bytes += 1_000
     assert counters.rates(100.0) == pytest.approx((5.0, 1_000.0))
+
+
+def test_redirects_in_a_row_to_one_page_may_be_those_of_a_login() -> None:
+    counters = CrawlCounters(Totals(), CrawlOptions())
+
+    def visit(outcome: str, path: str, to: str = "") -> None:
+        url = url_of(f"https://a.test/{path}")
+        row = PageRow(url.text, url.key, url.host, url.site, 0.0, outcome, redirect_to=to)
+        counters.count_visit(Visited(url, row), seed=False)
+
+    for number in range(LED_AWAY_MIN - 1):
+        visit("redirected", str(number), f"https://a.test/login?next={number}")
+        visit("fetched", f"login?next={number}")
+    assert counters.passing == {}
+    visit("redirected", "last", "https://a.test/login?next=last#form")
+    assert "redirects all lead to https://a.test/login: a session" in counters.passing["redirects"]
+    visit("http_error", "other")
+    assert counters.passing
+    visit("fetched", "page")
+    assert counters.passing == {}
+    for number in range(2 * LED_AWAY_MIN):
+        visit("redirected", str(number), f"https://a.test/{number}/")
+    assert counters.passing == {}
 
 
 def test_notes_reach_all_listeners_and_the_last_are_kept() -> None:

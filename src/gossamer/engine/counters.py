@@ -41,6 +41,10 @@ ALIKE_MIN = 3
 """Seeds of different sites with one answer from which on another server may answer in place of theirs."""
 
 
+LED_AWAY_MIN = 30
+"""Redirects in a row to one page, with any query, from which on it may be that of a login."""
+
+
 class SeedCounters(msgspec.Struct):
     """The URLs that a crawl begins with: its seeds, and those of segments."""
 
@@ -179,6 +183,9 @@ class CrawlCounters:
         """Warnings that end with this process, by subject."""
         self.others_pass = False
         """Whether requests take another route than that of the proxy which failed last, and get through."""
+        self._led_away = 0
+        self._led_to = ""
+        """Where the last redirects lead, all of them, and how many; pages there end no row."""
         self._samples: deque[tuple[float, int, int]] = deque(maxlen=RATE_SAMPLES)
 
     def reconfigure(self, options: CrawlOptions) -> None:
@@ -236,6 +243,7 @@ class CrawlCounters:
                 methods = totals.text_methods
                 method = row.text_method if row.text_method in TEXT_METHODS else OTHER
                 methods[method] = methods.get(method, 0) + 1
+        self._note_redirects(row)
         totals.outcomes[row.outcome] = totals.outcomes.get(row.outcome, 0) + 1
         totals.body_bytes += row.body_bytes
         totals.fetch_s += row.fetch_s
@@ -243,6 +251,21 @@ class CrawlCounters:
         if self.recent is not None:
             self.recent.add(row)
         self.delivery.add(visited)
+
+    def _note_redirects(self, row: PageRow) -> None:
+        if row.outcome not in ("redirected", "fetched"):
+            return
+        place = (row.redirect_to or row.url).partition("#")[0].partition("?")[0]
+        is_same = place == self._led_to
+        if row.outcome == "redirected":
+            self._led_to = place
+            self._led_away = self._led_away + 1 if is_same else 1
+            if self._led_away == LED_AWAY_MIN:
+                why = "a session may have ended, or a network may want a login"
+                self.warn_for_now("redirects", f"the last {LED_AWAY_MIN} redirects all lead to {place}: {why}")
+        elif not is_same and self._led_to:
+            self._led_to = ""
+            self.warn_for_now("redirects", "")
 
     def count(self, into: Counters) -> None:
         """Set the total duration of this process's requests."""

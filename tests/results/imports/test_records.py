@@ -179,6 +179,29 @@ def test_a_damaged_record_costs_itself(tmp_path: Path, bad: bytes, place: int, w
     )
 
 
+@pytest.mark.parametrize("less", [3, 6, 150])
+@pytest.mark.parametrize("place", [0, 2, 6])
+@pytest.mark.parametrize("ends", [b"\r\n\r\n", b"\n\n", b""])
+def test_a_length_that_counts_characters_for_bytes(tmp_path: Path, less: int, place: int, ends: bytes) -> None:
+    """As of node-warc (webrecorder/warcio.js, issue 18) and of WARCreate (warcio, issue 121)."""
+    block = PAGE + "é".encode() * 200 + b"\n"
+    parts = [one.removesuffix(b"\r\n\r\n") + (ends or b"\r\n\r\n") for one in six()]
+    lying = record("http://a.example/9", block, length=len(block) - less).removesuffix(b"\r\n\r\n") + ends
+    if not ends and place < 6:
+        lying += b"\r\n"  # Else no line begins with the next record.
+    found = captures_in(write(tmp_path / "a.warc", b"".join([*parts[:place], lying, *parts[place:]])))
+    assert [one.url[-1] for one in found] == [*"012345"[:place], "9", *"012345"[place:]]
+    assert found[place].body.rstrip() == block.partition(b"\r\n\r\n")[2].rstrip()
+    assert not found[place].place.linkable
+
+
+def test_a_length_that_is_too_large_may_be_damage(tmp_path: Path) -> None:
+    lying = record("http://a.example/9", length=len(PAGE) + 40)
+    items = items_of(write(tmp_path / "a.warc", b"".join([lying, *six()])))
+    assert [one.url[-1] for one in items if isinstance(one, Capture)] == list("012345")
+    assert [one.reason for one in items if isinstance(one, Refused)] == ["has another length than its head says"]
+
+
 @pytest.mark.parametrize("damage", ["changed", "cut", "garbage", "zeros", "no checksum"])
 @pytest.mark.parametrize("pack", [gzip.compress, frames, None], ids=["gzip", "zstd", "zstd with a dictionary"])
 def test_a_damaged_member_costs_itself(tmp_path: Path, damage: str, pack: Callable[[bytes], bytes] | None) -> None:

@@ -180,8 +180,12 @@ def test_packages_in_a_package(tmp_path: Path) -> None:
     (source,) = [one for one in find_sources([str(path)]) if one.name.endswith("two.wacz/archive/b.warc")]
     spills = Spills(tmp_path, "sha1")
     assert listed_pages(source, Room(spills), PageTexts(spills, 1_000))["http://a.example/2"].title == "Listed"
-    with pytest.raises(ConfigError, match="packed in an unusual way"):
-        find_sources([str(nested(tmp_path / "deflated.wacz", method=zipfile.ZIP_DEFLATED, one=one))])
+    path = nested(tmp_path / "deflated.zip", method=zipfile.ZIP_DEFLATED, two=two, broken=one[:-30], packed=packed)
+    assert [item.url[-1] for item in items_of(path) if isinstance(item, Capture)] == ["2", "3", "4"]
+    assert [item.file.partition("!")[2] for item in items_of(path) if isinstance(item, Refused)] == [
+        "broken.wacz", "packed.wacz!archive/a",
+    ]  # fmt: skip
+    assert not any(found.place.linkable for found in captures_in(path))
     with pytest.raises(ConfigError, match="unpack it"):
         find_sources([str(nested(tmp_path / "zipped.wacz", method=zipfile.ZIP_STORED))])
 

@@ -362,6 +362,17 @@ def test_a_server_that_resets_a_connection_for_h2_is_fetched_over_http_1_1(run: 
     assert "reset" in _falls_back(run, authority, fail).error
 
 
+@pytest.mark.parametrize("limits", [{"low_speed_s": 1}, {"request_s_max": 1.0}])
+def test_a_host_that_opens_no_stream_of_h2_is_fetched_over_http_1_1(
+    run: Run, authority: Authority, limits: dict[str, float]
+) -> None:
+    async def fail(writer: asyncio.StreamWriter) -> None:
+        writer.write(_frame(4, (3).to_bytes(2) + bytes(4), 0))  # SETTINGS_MAX_CONCURRENT_STREAMS: 0
+        await writer.wait_closed()
+
+    assert _falls_back(run, authority, fail, **limits).outcome == "timeout"
+
+
 def test_h2_that_begins_otherwise_is_not_waited_for(run: Run, authority: Authority) -> None:
     async def fail(writer: asyncio.StreamWriter) -> None:
         writer.write(reply())

@@ -334,6 +334,29 @@ def test_what_stands_before_a_mistake_counts() -> None:
     assert told(found(body)).error.startswith("XML: mismatched tag in line 1")
 
 
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"<urlset><url><loc>https://e.example/1</loc></url><url><loc>https://e.example/2</loc><lastmod>20", "sitemap"),
+        (b"<sitemapindex><sitemap><loc>https://e.example/1</loc></sitemap><sitemap><loc>/2</loc>", "sitemap_file"),
+        (b"<urlset><url><loc>/1</loc></url><url><loc>/2</loc></url><url><loc>https://e.examp", "sitemap"),
+        (b"<rss><channel><item><link>/1</link></item><item><link>/2</link><description>cut", "feed"),
+    ],
+)
+def test_the_address_of_an_entry_that_is_cut_counts(body: bytes, kind: str) -> None:
+    assert links(found(body)) == [("/1", kind), ("/2", kind)]
+    assert told(found(body)).error.startswith("XML: ")
+
+
+def test_the_address_of_an_entry_may_be_its_id() -> None:
+    """As that of dxuuu.xyz, whose entries have no link."""
+    entries = (
+        "<entry><id>https://e.example/1</id></entry><entry><id>https://e.example/?p=2</id><link href='/2'/></entry>"
+    )
+    body = f"<feed xmlns='http://www.w3.org/2005/Atom'>{entries}<entry><id>urn:uuid:3</id></entry></feed>".encode()
+    assert links(found(body)) == [("/1", "feed"), ("/2", "feed")]
+
+
 HOSTILE = {
     "bomb": b"<!DOCTYPE x [<!ENTITY a 'aaaaaaaaaa'>%s]><urlset/>" % b"".join(
         b"<!ENTITY a%d '&a%s;&a%s;'>" % (n, str(n - 1).encode() if n else b"", b"") for n in range(30)

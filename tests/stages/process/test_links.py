@@ -94,6 +94,55 @@ ODDITIES = {
         ),
         [URL, "https://example.org/x", D + "y", D + "z.html"],
     ),
+    "clicks on other elements": (
+        (
+            "<input type=button onclick=\"location.href='k1'\"><area onclick=\"parent.location='k2'\">"
+            "<label onclick=\"top.location.replace('k3')\"><li onclick='self.location=&quot;k4&quot;'>"
+        ),
+        [D + "k1", D + "k2", D + "k3", D + "k4"],
+    ),
+    "addresses of scripts": (
+        (
+            "<a href=\"javascript:window.open('j1','w','width=3')\">a</a>"
+            "<a href=\"javascript:void(location.href='j2')\">"
+            "<a href='JavaScript:location.assign(&quot;j3&quot;)'><a href=\"javascript:f('no.html', 'x')\">"
+            "<a href=\"javascript:location='javascript:location=1'\"><a href=\"javascript:__doPostBack('a$b','2')\">"
+        ),
+        [D + "j1", D + "j2", D + "j3"],
+    ),
+    "scripts": (
+        (
+            "<a href=b></a><script>function go(){ window.open('s1'); }\n"
+            "b.onclick = () => { location.assign('s2') }</script>"
+            '<script type=module>document.location.href = "s3\\/x" + location.search;'
+            "window.location=\"s4\"\nlocation='s5'"
+            "</script><script type='text/x-template'>location='no'</script>"
+        ),
+        [D + "b", D + "s1", D + "s2", D + "s3/x", D + "s4", D + "s5"],
+    ),
+    "scripts that invent nothing": (
+        (
+            "<a href=b></a><script>var a='/n1'; x.location='/n2/'; var location='n3'; location='/n4'+id; "
+            "s.replace('/n5','/n6'); if(location=='/n7'){} location.hash='n8'; location.href.replace('http:','n9'); "
+            "window.open('/n10?'+q); mylocation='/n11'; o={location:'/n12'}; places[0].location='n13'; "
+            "location='{{n14}}'; location='n\\x41'</script><pre>window.location = \"/n15\"</pre>"
+            "<!-- <script>location='n16'</script> -->"
+        ),
+        [D + "b"],
+    ),
+    "choices": (
+        (
+            "<select onchange='location=this.value'><option value=''>choose<option value='o1'>1<option value='#'>2"
+            '<select onchange="window.location.href=this.options[this.selectedIndex].value">'
+            "<option value='o2?a=1&amp;b'>"
+            "</select><select name=size onchange='this.form.submit()'><option value=no></select>"
+            '<select onChange="if(this.value) window.open(this.value)"><option value=o3><option>no</select>'
+            "<select onchange=\"MM_jumpMenu('parent',this,0)\"><option value=o4></select>"
+            "<select><option value=no></select>"
+            "<select onchange=\"location='?size='+this.value\"><option value=no></select>"
+        ),
+        [D + "o1", D + "o2?a=1&b", D + "o3", D + "o4"],
+    ),
     "clicks that lead nowhere": (
         (
             "<link data-href=a.css rel=x><style data-href='b.css'></style><div data-href='#x'>"

@@ -32,7 +32,7 @@ def open_source(source: Source, room: Room) -> Iterator[BinaryIO]:
                     if spill.size > MEMBER_BYTES_MAX:
                         raise zipfile.BadZipFile(f"{source.member} has more than {MEMBER_BYTES_MAX >> 30} GiB")
             with spill.open() as unpacked:
-                yield unpacked
+                yield part_of(unpacked, source.begin, source.length) if source.length >= 0 else unpacked
         else:
             yield part_of(file, source.begin, source.length) if source.length >= 0 else file
 

@@ -7,11 +7,12 @@ import io
 import os
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -23,7 +24,7 @@ from gossamer.results.imports.files import open_place, sizes_at
 from gossamer.results.imports.har import in_utf8
 from gossamer.stages.archive.foreign import ARC_LINE_BYTES_MAX, arc_fields
 from gossamer.stages.archive.options import ArchiveOptions
-from gossamer.stages.archive.packages import open_package, packed_files
+from gossamer.stages.archive.packages import LINK_SUFFIX, open_package, packed_files
 from gossamer.stages.archive.unpack import GZIP, MARK, READ_BYTES, BrokenMemberError, Packing, Unpacked, packing_of
 from gossamer.world.inputs import part_of
 
@@ -217,9 +218,12 @@ def _members(file: BinaryIO, source: Source) -> list[Source]:
             if packed.begin >= 0:
                 one = replace(one, begin=packed.begin, length=packed.length)
                 found.append(_recognize(part_of(file, one.begin, one.length), one))
-            elif packed.is_deflated:
+            elif packed.is_deflated and not source.member:
                 one = replace(one, member=packed.name)
                 with package.open(packed.name) as member:
+                    if packed.name.lower().endswith(LINK_SUFFIX):
+                        found += _nested(cast("BinaryIO", member), one)
+                        continue
                     begin = io.BytesIO(member.read(ARC_LINE_BYTES_MAX))
                 found.append(replace(_recognize(begin, replace(one, length=len(begin.getbuffer()))), length=-1))
             else:
@@ -229,6 +233,14 @@ def _members(file: BinaryIO, source: Source) -> list[Source]:
     return found or [
         replace(source, fault=HTTRACK if is_cache else FIDDLER if any(map(_SESSION.fullmatch, names)) else ZIP)
     ]
+
+
+def _nested(file: BinaryIO, source: Source) -> list[Source]:
+    """Return the archives that a deflated package in a package stores."""
+    try:
+        return _members(file, source)
+    except (zipfile.BadZipFile, zlib.error, EOFError):
+        return [replace(source, fault=UNUSUAL)]
 
 
 def _lines(place: str, size: int, store: ArchiveOptions) -> list[str]:

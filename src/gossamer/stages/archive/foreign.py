@@ -20,6 +20,8 @@ _WARC_MARKS = (b"\nWARC/1.", b"\nwarc/1.", b"\0WARC/1.", b"\0warc/1.")
 """A power cut leaves zeros in place of what precedes a record."""
 _ARC_MARKS = (b"\nhttp", b"\nftp:")
 _DATE_DIGITS = range(12, 19)
+LIED_BYTES_MAX = 4 << 20
+"""Content of which the end is searched for, where its length is false in a file that is not packed."""
 LIES = "has another length than its head says"
 ARC_LINE_BYTES_MAX = 20_000
 BLANKS_AT_ONCE = 4_096
@@ -266,8 +268,22 @@ class RecordStream:
             if length > self._unpacked.left:
                 raise BrokenRecordError("ends early")
             if not self._is_end(self._unpacked.behind(length, ARC_LINE_BYTES_MAX if self._is_arc else 32)):
-                raise BrokenRecordError(LIES)
+                return self._longer(length)
         return length
+
+    def _longer(self, length: int) -> int:
+        """Return the length up to the next record, of which none begins before: some writers count characters for
+        bytes. A length that is too large is no better known than what is lost. Raises BrokenRecordError.
+        """
+        unpacked = self._unpacked
+        limit = min(4 * length, LIED_BYTES_MAX)
+        end = unpacked.find(_WARC_MARKS[:2], limit)
+        end = end - len(_WARC_MARKS[0]) if end >= 0 else unpacked.left
+        if self._is_arc or not length < end <= limit:
+            raise BrokenRecordError(LIES)
+        self.is_standard = False
+        content = unpacked.peek(end)
+        return end - next((len(tail) for tail in (_END, _END[:3], b"\n") if content.endswith(tail)), 0)
 
 
 def _last_mark(data: bytes) -> int:

@@ -45,11 +45,14 @@ def open_package(file: BinaryIO) -> zipfile.ZipFile:
 
 def packed_files(package: zipfile.ZipFile, file: BinaryIO) -> list[PackedFile]:
     """Return the archives of the package in `file`, unpacking nothing: the files in `archive/`, those named like one,
-    and those of packages that it stores, as Browsertrix packs a collection (profile `multi-wacz-package`). Raises
-    BadZipFile: they overlap.
+    and those of packages that it stores, as Browsertrix packs a collection (profile `multi-wacz-package`); of one that
+    it deflates, the package. Raises BadZipFile: they overlap.
     """
     found = _locate(package, file, _is_archive)
     for nested in nested_packages(package, file):
+        if nested.is_deflated:
+            found.append(nested)
+            continue
         try:
             with open_package(part := part_of(file, nested.begin, nested.length)) as inner:
                 within = _locate(inner, part, _is_archive)

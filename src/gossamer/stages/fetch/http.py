@@ -31,6 +31,7 @@ from gossamer.stages.fetch.transfers import (
     cut,
     cut_reason,
     is_h2_failure,
+    is_silent,
     is_stream_failure,
 )
 from gossamer.world.clock import Clock
@@ -330,9 +331,9 @@ class HttpModule:
         return found
 
     def _note_h2(self, transfer: Transfer, authority: str, end: End, *, is_entire: bool) -> None:
-        """Send later requests to a host over HTTP/1.1 if its HTTP/2 does not work. Where it has worked, a reset
-        stream is no reason, and elsewhere only the second one: the server may not speak HTTP/1.1. A refusal on a new
-        connection is one: some pages require HTTP/1.1 (RFC 9113, section 7), and libcurl does not tell why.
+        """Send later requests to a host over HTTP/1.1 if its HTTP/2 does not work. Where it has worked, silence or a
+        reset stream is no reason, and elsewhere only the second reset: the server may not speak HTTP/1.1. A refusal on
+        a new connection is one: some pages require HTTP/1.1 (RFC 9113, section 7), and libcurl does not tell why.
         """
         if is_entire or not is_h2_failure(transfer, end):
             return
@@ -340,7 +341,7 @@ class HttpModule:
         works = self._h2_works.get(authority)
         if of_stream and works is None:
             note(self._h2_works, authority, False)
-        elif transfer.was_refused or not of_stream or not works:
+        elif transfer.was_refused or not (works and (of_stream or is_silent(transfer, end))):
             note(self._h1_only, authority, True)
 
     def _connections_of(self, route: Route | None, kind: type[Transfer] = Transfer) -> Transfers:

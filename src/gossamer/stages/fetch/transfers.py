@@ -163,14 +163,22 @@ def _by_socks(text: str) -> str:
 
 def is_h2_failure(transfer: Transfer, end: End) -> bool:
     """Return whether a transfer failed because of HTTP/2: its server breaks the protocol, resets the stream, refuses
-    the request on a new connection, or resets a new connection.
+    the request on a new connection, or resets a new connection; or may have, as the server is silent.
     """
     code, text = end
+    if is_silent(transfer, end):
+        return True
     if transfer.stopped:
         return transfer.was_refused or transfer.stopped == "h2"
     if is_reset(end):
         return not transfer.head and bool(transfer.curl.getinfo(pycurl.APPCONNECT_TIME))
     return code in _H2_CODES or (bool(code) and text.startswith(_H2_WORDS))
+
+
+def is_silent(transfer: Transfer, end: End) -> bool:
+    """Return whether a server said nothing after the handshake of TLS, as one does that opens no stream of HTTP/2."""
+    waited = transfer.stopped in ("slow", "unanswered") or end.code == pycurl.E_OPERATION_TIMEDOUT
+    return waited and not transfer.head and bool(transfer.curl.getinfo(pycurl.APPCONNECT_TIME))
 
 
 def is_stream_failure(transfer: Transfer, end: End) -> bool:

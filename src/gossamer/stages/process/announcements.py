@@ -109,14 +109,14 @@ class Announcements(TypedModule):
             with open_() as file:
                 head = file.read(_HEAD_BYTES)
         codec = codec_of(head, page.charset)
-        roots: list[str] = []
+        sorting = _Sorting(announcement, related, page.url)
 
         def handler() -> Handler:
-            nonlocal announcement
+            nonlocal announcement, sorting
             announcement = Announcement("sitemap")
             related.clear()
-            roots.clear()
-            return _Sorting(announcement, related, roots, page.url)
+            sorting = _Sorting(announcement, related, page.url)
+            return sorting
 
         begins_as_list = (
             head.lstrip(b"\xef\xbb\xbf \t\r\n")[:8].lower().startswith(_ADDRESSES) or _ROOT(head) is not None
@@ -125,7 +125,9 @@ class Announcements(TypedModule):
             return None
         if b"<" in head[:256]:
             announcement.error = yield from read_xml(open_, codec, handler, ELEMENTS_MAX)
-            return announcement if roots or (announced and announcement.error) else None
+            if announcement.error:
+                sorting.cut()
+            return announcement if sorting.has_begun or (announced and announcement.error) else None
         if page.link_type in (SITEMAP_FILE, SEED):
             pieces = decode_pieces(open_, codec if codec[:6] == "utf-16" else "utf-8")
             announcement.entries = yield from listed(_lines(pieces))
@@ -143,12 +145,22 @@ def _whole(page: Page) -> bytes:
 class _Sorting:
     """Passes a document to the handler of its kind, by its outermost element, with names in lower case."""
 
-    def __init__(self, announcement: Announcement, related: list[tuple[str, str]], roots: list[str], url: str) -> None:
+    def __init__(self, announcement: Announcement, related: list[tuple[str, str]], url: str) -> None:
         self._announcement = announcement
         self._related = related
-        self._roots = roots
         self._url = url
-        self._handler: Handler | None = None
+        self._handler: SitemapHandler | FeedHandler | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the document is a sitemap or a feed."""
+        return self._handler is not None
+
+    def cut(self) -> None:
+        """Take what is known of the entry within which the document ends, or breaks."""
+        with suppress(StopParsing):
+            if self._handler is not None:
+                self._handler.take()
 
     def start(self, name: str, attributes: Mapping[str, str], depth: int) -> None:
         name = name.lower()
@@ -160,7 +172,6 @@ class _Sorting:
                 self._handler = FeedHandler(self._announcement, self._related, self._url)
             else:
                 raise StopParsing
-            self._roots.append(name)
         self._handler.start(name, attributes, depth)
 
     def end(self, name: str, text: str, depth: int) -> None:

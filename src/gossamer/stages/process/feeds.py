@@ -4,28 +4,19 @@
 Feed elements are matched by name without prefix, except where the prefix matters.
 """
 
-import re
 from codecs import BOM_UTF8
 from collections.abc import Generator, Iterable, Mapping
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime
 from itertools import islice
 
 import msgspec
 
 from gossamer.model.links import Announced, Announcement
 from gossamer.stages.process.xml import StopParsing
-from gossamer.stages.process.zones import without_zone
 from gossamer.url.join import join
 
 YEARS = range(1990, 2200)
 """Other years come from a clock that was never set, or are errors."""
-_W3C = re.compile(
-    r"(\d{4})(?:-(\d\d?)(?:-(\d\d?)(?:[T ]+(\d\d?):(\d\d)(?::(\d\d)(?:[.,]\d+)?)?"
-    r"\s*(Z|UTC|GMT|[+-]\d\d:?(?:\d\d)?)?)?)?)?",
-    re.IGNORECASE,
-)
-ISO_CHARACTERS_MIN = 20
-"""Length of a time with its zone: such times are parsed by the library, in a tenth of the time."""
 _DAY_S = 86_400.0
 PERIODS_S = {
     "always": 0.25 * 3_600, "hourly": 3_600.0, "daily": _DAY_S, "weekly": 7 * _DAY_S, "monthly": 30 * _DAY_S,
@@ -40,40 +31,19 @@ def instant(text: str) -> float:
     W3C Date and Time Formats (a profile of ISO 8601; sitemaps, Atom, Dublin Core), or any form that `process.facts`
     knows, as RFC 822 (RSS). A day alone is its midnight, UTC.
     """
-    text = text.strip()[:64]
-    if len(text) >= ISO_CHARACTERS_MIN and text[4] == "-" and text[10] == "T":
-        try:
-            date = datetime.fromisoformat(text)
-        except ValueError:
-            pass
-        else:
-            return _timestamp(date)
-    bare, zone = without_zone(text)
-    match = _W3C.fullmatch(bare)
+    text = text.strip()[:64].replace(":60", ":59")  # A leap second.
+    whole = text + "-01-01"[len(text) - 4 :] if len(text) in (4, 7) else text  # A year, or a month of one.
     try:
-        if match is None:
-            from gossamer.stages.process.facts import moment  # noqa: PLC0415 - its patterns cost a start 2 ms
+        date = datetime.fromisoformat(whole) if text[:4].isdigit() else None
+    except ValueError:
+        date = None
+    if date is None:
+        from gossamer.stages.process.facts import moment  # noqa: PLC0415 - its patterns cost a start 2 ms
 
-            return _timestamp(moment(text))
-        return _timestamp(_w3c(match) if zone is None else _w3c(match).replace(tzinfo=zone))
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return 0.0
-
-
-def _timestamp(date: datetime | None) -> float:
+        date = moment(text)
     if date is None or date.year not in YEARS:
         return 0.0
     return date.replace(microsecond=0, tzinfo=date.tzinfo or UTC).timestamp()
-
-
-def _w3c(match: re.Match[str]) -> datetime:
-    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
-    zone = (match[7] or "Z").upper()
-    offset = timedelta()
-    if zone[0] in "+-":
-        digits = zone[1:].replace(":", "")
-        offset = timedelta(hours=int(digits[:2]), minutes=int(digits[2:] or 0)) * (-1 if zone[0] == "-" else 1)
-    return datetime(year, month or 1, day or 1, hour, minute, min(second, 59), tzinfo=timezone(offset))
 
 
 URLS_MAX = 50_000
@@ -123,11 +93,12 @@ class SitemapHandler:
 
     def end(self, name: str, text: str, depth: int) -> None:
         if name == self._entry:
-            self._take()
+            self.take()
         elif depth == self._depth and name.startswith(self._prefix) and name[len(self._prefix) :] in _WANTED:
             self._said.setdefault(name[len(self._prefix) :], text)
 
-    def _take(self) -> None:
+    def take(self) -> None:
+        """Take the entry that ends here."""
         said = self._said
         entries = self._announcement.entries
         self._keep_versions(said.get("loc", ""))
@@ -222,7 +193,7 @@ class FeedHandler:
         local = name.rpartition(":")[2]
         if self._entry_depth:
             if depth == self._entry_depth:
-                self._take()
+                self.take()
                 self._entry_depth = 0
             elif depth == self._entry_depth + 1:
                 self._read_entry_element(local, text)
@@ -244,6 +215,9 @@ class FeedHandler:
             self._link = text
         elif local == "guid" and text:
             self._guid = text
+        elif local == "id" and text.startswith(("http://", "https://")):  # Atom's may be an address, and the only one.
+            self._guid = text
+            self._guid_is_link = True
         elif local in _DATES and text:
             self._changed_at = max(self._changed_at, instant(text))
 
@@ -266,7 +240,8 @@ class FeedHandler:
         if self._update_s:
             self._announcement.ttl_s = min(self._update_s / self._updates, TTL_S_MAX)
 
-    def _take(self) -> None:
+    def take(self) -> None:
+        """Take the entry that ends here."""
         address = self._link or (self._guid if self._guid_is_link else "")
         if not address:
             return

@@ -68,6 +68,8 @@ class _Joined(dict[str, str | None]):
             joined = self[shown]
         else:
             joined = self._join(href)
+            if joined is not None and joined[:11] == "javascript:":
+                joined = next(map(self._join, _leads(href.encode("utf-8", "replace"))), None)
             if joined is not None and joined[:4] != "http" and joined.partition(":")[0] in _LEAVE:
                 joined = None
         if len(self) >= JOINED_MAX:
@@ -104,22 +106,34 @@ _REFRESH_URL = re.compile(r"[uU][rR][lL][\t\n\f\r ]*+=[\t\n\f\r ]*+(.*)", re.DOT
 BARE_BYTES_MAX = 8_192
 """Size up to which a page without links is searched for a script that leads on."""
 _SHOWN = frozenset(("anchor", "area", "frame", "iframe", "meta_refresh"))
-_WRITTEN = r"""[ \t\r\n]*+(?:"([^"<>\s]{1,2000}+)"|'([^'<>\s]{1,2000}+)')"""
-_SCRIPT_LEADS = re.compile(
-    r"\b(?:location(?:(?:\.href)?[ \t\r\n]*+=|\.(?:replace|assign)[ \t]*+\()|window\.open\()" + _WRITTEN + r"[ \t]*+"
-    r"(?=[,;)}<\"'\r\n]|\Z|\+[ \t]*+(?:window\.|document\.)?location\.(?:search|hash))"
-)
-"""Matches where a script leads to an address that is written there, which may be followed by the query of this one."""
-_HREF, _GET, _ON_CLICK = [automaton(name).search for name in ("-href=", "-get=", "onclick")]
+_LEADS_ON = automaton(
+    r"(?:((?:var|let|const)[ \t]+|(?:[\w$\])]+\.)*)\blocation(?:[ \t\r\n]*(=)|\.href[ \t\r\n]*=|"
+    r"""\.(?:replace|assign)[ \t]*\()|window\.open\()[ \t\r\n]*(?:"((?:[^"<>\s\\]|\\/)+)"|'((?:[^'<>\s\\]|\\/)+)')"""
+    r"[ \t]*(?:[,;)}<\"'\r\n]|\z|\+[ \t]*(?:window\.|document\.)?location\.(?:search|hash))"
+).finditer
+"""Finds where a script leads to an address that is written there, which may be followed by the query of this one. The
+first groups are the objects before `location`, and the mark of an assignment to it.
+"""
+_WINDOWS = frozenset((b"", b"window", b"document", b"self", b"top", b"parent", b"opener", b"this"))
+"""Objects whose `location` is the address of a document."""
+_CHOOSES = automaton(
+    r"(?:\blocation(?:(?:\.href)?[ \t\r\n]*=|\.(?:replace|assign)\()[ \t]*|window\.open\()[\w.\[\]]+\.value\b"
+    r"|MM_jumpMenu\("
+).search
+"""Finds where a script leads to the chosen option."""
+_HREF, _GET, _ON_CLICK, _LOCATION = [automaton(name).search for name in ("-href=", "-get=", "onclick", "location")]
 """Searches for what such elements have: RE2 finds a literal in half of the time that `in` takes."""
 _CLICKED = automaton(
-    r"(?i)<(?:a|article|button|div|h[1-6]|i|img|li|option|p|section|span|t[dhr])[\t\n\f\r /][^<>]*?"
+    r"(?i)<(?:a|area|article|button|div|h[1-6]|i|img|input|label|li|option|p|section|span|t[dhr])[\t\n\f\r /][^<>]*?"
     r"(?:(onclick)|data-href|up-href|hx-get)[\t\n\f\r ]*=[\t\n\f\r ]*(?:\"([^\"<>]*)\"|'([^'<>]*)')"
 ).finditer
 """Finds elements that lead on where they are clicked or scroll into view: of htmx, Unpoly, Wix, and by scripts."""
 _LEADS = ("onclick", "data-href", "up-href", "hx-get", "data-hx-get")
-_LOADED = frozenset(("link", "style", "script", "use"))
+_LOADED = frozenset(("link", "style", "use"))
+_RUNS = frozenset(("", "module", "text/javascript", "application/javascript"))
+"""Types of scripts that are no data."""
 _WALK = ElementWalk(())
+_CHOICES = ElementWalk(("select", "option"))
 _LINK_VALUE = re.compile(r"[\s,]*+<([^>]*+)>")
 _LINK_PARAMETER = re.compile(r"\s*+;\s*+([^\s=;,\"]*+)\s*+(?:=\s*+(?:\"((?:[^\"\\]|\\.)*)\"|([^\s;,\"]*)))?")
 
@@ -129,8 +143,9 @@ class LinkExtractor(TypedModule):
     (`#part`) only the first.
 
     Each occurrence has its own text and `nofollow`; an address is followed if any of its occurrences may be.
-    `<template>`, comments and scripts are ignored; but where a small page has no links, the first address to which a
-    script leads counts as a refresh. Costs 1 µs to 2 µs a link in addition to reading the markup.
+    `<template>` and comments are ignored, and scripts but for addresses that they assign to `location` or open; where a
+    small page has no other links, the first of these counts as a refresh. Costs 1 µs to 2 µs a link in addition to
+    reading the markup.
     """
 
     name = "links"
@@ -146,6 +161,7 @@ class LinkExtractor(TypedModule):
         yield from document.read()
         findings.charset = document.charset
         links: Links | None = None
+        scripted: list[tuple[str, str]] = []
         for base, part in documents(document, page.url, self._options):
             if links is None:
                 links = Links(base, self._options)
@@ -158,14 +174,18 @@ class LinkExtractor(TypedModule):
                         links.add(link_type, href, attributes.get("alt") or "", attributes.get("rel") or "")
                 if len(some) == AT_ONCE:
                     yield
-            for href in _clicked(part.utf8()):
-                links.add("anchor", href)
+            for in_script, href in _clicked(part.utf8()):
+                if in_script:
+                    scripted.append(("anchor", href))
+                else:
+                    links.add("anchor", href)
             findings.links.extend(links.take())
         if page.body_bytes <= BARE_BYTES_MAX and _SHOWN.isdisjoint(one.link_type for one in findings.links):
-            leads = _SCRIPT_LEADS.search(document.characters())
-            if leads is not None and links is not None:
-                links.add("meta_refresh", (leads[1] or leads[2]).replace("\\/", "/"))
-                findings.links.extend(links.take())
+            scripted = [("meta_refresh", href) for href in islice(_leads(document.utf8()), 1)]
+        if links is not None:
+            for link_type, href in scripted:
+                links.add(link_type, href)
+            findings.links.extend(links.take())
 
 
 _LEADING = frozenset(("link", "refresh"))
@@ -406,23 +426,41 @@ def base_href(elements: Iterable[Element]) -> str | None:
     return None
 
 
-def _clicked(body: bytes) -> Iterator[str]:
-    """Yield the addresses of other elements than anchors that lead on, as written."""
-    for step in _WALK.over(body) if _HREF(body) or _GET(body) or _ON_CLICK(body) else ():
-        if step.name:
-            found = step.attributes if step.name not in _LOADED else {}
-            some = [(name == "onclick", found[name]) for name in _LEADS if name in found]
-        else:
-            spans = _CLICKED(body, step.start, step.end)
-            some = [
-                (bool(one[1]), reference_free((one[2] or one[3] or b"").decode("utf-8", "replace"))) for one in spans
-            ]
-        for is_script, href in some:
-            if is_script:
-                lead = _SCRIPT_LEADS.search(href)
-                href = "" if lead is None else lead[1] or lead[2]
-            if href.strip() and href[0] != "#" and "{" not in href:
-                yield href
+def _leads(script: bytes) -> Iterator[str]:
+    """Yield the addresses to which a script leads, as written. `location` of other objects is a place of the world."""
+    for objects, assigns, *written in (found.groups(b"") for found in _LEADS_ON(script)):
+        address = b"".join(written).replace(b"\\/", b"/").decode("utf-8", "replace")
+        if address[0] != "#" and "{" not in address and not (assigns and {*objects.split(b".")} - _WINDOWS):
+            yield address
+
+
+def _clicked(body: bytes) -> Iterator[tuple[bool, str]]:
+    """Yield the addresses of other elements than anchors that lead on, as written, and whether a script element's."""
+    may_lead = _LOCATION(body) is not None or b"window.open(" in body
+    has_leads = may_lead and next(_leads(body), "") != ""
+    has_choices = (may_lead or b"MM_jumpMenu(" in body) and _CHOOSES(body) is not None
+    if not (has_leads or has_choices or _HREF(body) or _GET(body) or _ON_CLICK(body)):
+        return
+    is_choice = False
+    for step in (_CHOICES if has_choices else _WALK).over(body):
+        named = step.attributes
+        if step.name == "script":
+            if has_leads and named.get("type", "").strip().lower() in _RUNS:
+                yield from ((True, href) for href in _leads(body[step.start : step.end]))
+        elif step.name == "select":
+            is_choice = _CHOOSES(named.get("onchange", "").encode("utf-8", "replace")) is not None
+        elif step.name not in _LOADED:
+            some = [(name == "onclick", named[name]) for name in _LEADS if name in named]
+            if step.name == "option" and is_choice:
+                some.append((False, named.get("value", "")))
+            some.extend(
+                (bool(one[1]), reference_free((one[2] or one[3] or b"").decode("utf-8", "replace")))
+                for one in (() if step.name else _CLICKED(body, step.start, step.end))
+            )
+            for is_script, href in some:
+                address = next(_leads(href.encode("utf-8", "replace")), "") if is_script else href
+                if address.strip() and address[0] != "#" and "{" not in address:
+                    yield False, address
 
 
 def _addresses_in(tag: str, attributes: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
