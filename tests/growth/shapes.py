@@ -26,7 +26,7 @@ _MARKUP = (
     "/", " ", "\n", "<", ">", '"', "'", "&", "a", "=", "1", ";", "\\", "(", "a=", "a='b' ", "<a ", "<a href=/x>",
     "<b>", "</b>",
     "<!--", "--", "&#1", "&amp;", "<p>", "<svg>", "_a", "$$",
-    "<p hidden>", "</div>", ".a{display:none}", "transform:", "left:-", ".png?",
+    "location='", "<p hidden>", "</div>", ".a{display:none}", "transform:", "left:-", ".png?",
 )  # fmt: skip
 _TAGS: tuple[Construct, ...] = (
     ("", ""), ("<p>", "</p>"), ("<link ", ">"), ("<a href=/x ", ">t</a>"), ('<a href="', '">t</a>'), ("<a href='",
@@ -40,6 +40,7 @@ _TAGS: tuple[Construct, ...] = (
     ("<pre><code>", "</code></pre>"), ("<html ", "><p>"), ("<!doctype ", ">"), ("<textarea>", ""), ("<template>", ""),
     ("<p hidden>", "</p>x"), ("<p style='", "display:none'>t</p>x"), ("<style>", "{display:none}</style><p hidden>"),
     ("<style>p{", "display:none}</style><p>t"),
+    ("<script>location='/x';", "</script><select onchange='location=this.value'>"),
 )  # fmt: skip
 _WORDS = (
     " ",

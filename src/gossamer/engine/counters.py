@@ -183,8 +183,7 @@ class CrawlCounters:
         """Warnings that end with this process, by subject."""
         self.others_pass = False
         """Whether requests take another route than that of the proxy which failed last, and get through."""
-        self._led_away = 0
-        self._led_to = ""
+        self._led = "", 0
         """Where the last redirects lead, all of them, and how many; pages there end no row."""
         self._samples: deque[tuple[float, int, int]] = deque(maxlen=RATE_SAMPLES)
 
@@ -253,18 +252,16 @@ class CrawlCounters:
         self.delivery.add(visited)
 
     def _note_redirects(self, row: PageRow) -> None:
-        if row.outcome not in ("redirected", "fetched"):
-            return
         place = (row.redirect_to or row.url).partition("#")[0].partition("?")[0]
-        is_same = place == self._led_to
+        led_to, times = self._led
         if row.outcome == "redirected":
-            self._led_to = place
-            self._led_away = self._led_away + 1 if is_same else 1
-            if self._led_away == LED_AWAY_MIN:
+            times = times + 1 if place == led_to else 1
+            self._led = place, times
+            if times == LED_AWAY_MIN:
                 why = "a session may have ended, or a network may want a login"
-                self.warn_for_now("redirects", f"the last {LED_AWAY_MIN} redirects all lead to {place}: {why}")
-        elif not is_same and self._led_to:
-            self._led_to = ""
+                self.warn_for_now("redirects", f"the last {times} redirects all lead to {place}: {why}")
+        elif row.outcome == "fetched" and place != led_to and times:
+            self._led = "", 0
             self.warn_for_now("redirects", "")
 
     def count(self, into: Counters) -> None:

@@ -195,6 +195,17 @@ def test_a_length_that_counts_characters_for_bytes(tmp_path: Path, less: int, pl
     assert not found[place].place.linkable
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_zero_behind_each_record_and_a_status_line_in_lower_case(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    """StormCrawler wrote such zeros for some months (apache/stormcrawler, issue 652)."""
+    data = b"".join(pack(one.replace(b"HTTP/1.1 200 OK", b"http/1.1 200 ok") + b"\0") for one in six())
+    items = items_of(write(tmp_path / "a.warc", data))
+    assert [(one.url[-1], one.status) for one in items if isinstance(one, Capture)] == [(at, 200) for at in "012345"]
+    assert len(items) == 6
+
+
 def test_a_length_that_is_too_large_may_be_damage(tmp_path: Path) -> None:
     lying = record("http://a.example/9", length=len(PAGE) + 40)
     items = items_of(write(tmp_path / "a.warc", b"".join([lying, *six()])))

@@ -116,7 +116,7 @@ ODDITIES = {
             "b.onclick = () => { location.assign('s2') }</script>"
             '<script type=module>document.location.href = "s3\\/x" + location.search;'
             "window.location=\"s4\"\nlocation='s5'"
-            "</script><script type='text/x-template'>location='no'</script>"
+            "</script>"
         ),
         [D + "b", D + "s1", D + "s2", D + "s3/x", D + "s4", D + "s5"],
     ),

@@ -12,8 +12,8 @@ from gossamer.stages.fetch.headers import Head, parse_head
 from gossamer.url.join import absolute
 from gossamer.world.spill import Spill
 
-_BEGINS = (b"HTTP", b"ICY ", b":status:")
-_ODD_STATUS = re.compile(rb"(?:HTTPX?(?:/[0-9.]{1,9})?|ICY|:status:)[ \t]*+(?=[1-9][0-9]{2})")
+_BEGINS = (b"HTTP", b"http/", b"ICY ", b":status:")
+_ODD_STATUS = re.compile(rb"(?:HTTPX?(?:/[0-9.]{1,9})?|ICY|:status:)[ \t]*+(?=[1-9][0-9]{2})", re.IGNORECASE)
 """Matches how others begin a reply: streams of radio, browsers that speak HTTP/2, a rewriting proxy."""
 _DIGITS = re.compile(r"[0-9]{4,}+")
 _NO_DATE = "19700101000000"

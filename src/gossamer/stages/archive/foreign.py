@@ -202,10 +202,11 @@ class RecordStream:
         return self._skip_blanks()
 
     def _skip_blanks(self) -> bool:
-        """Skip line breaks, and a byte order mark before them; return whether the member goes on behind them."""
-        while (begin := self._unpacked.peek(1)) in (b"\r", b"\n", BOM_UTF8[:1]):
+        """Skip line breaks, a byte order mark before them, a zero behind; return whether the member goes on there."""
+        while (begin := self._unpacked.peek(1)) in (b"\r", b"\n", b"\0", BOM_UTF8[:1]):
             data = self._unpacked.peek(BLANKS_AT_ONCE)
             rest = data.removeprefix(BOM_UTF8).lstrip(b"\r\n")
+            rest = rest[1:] if rest[:1] == b"\0" != rest[1:2] else rest  # More of them replace what is lost.
             if len(rest) == len(data):
                 break
             self._unpacked.take(len(data) - len(rest))

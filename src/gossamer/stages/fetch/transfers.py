@@ -166,10 +166,8 @@ def is_h2_failure(transfer: Transfer, end: End) -> bool:
     the request on a new connection, or resets a new connection; or may have, as the server is silent.
     """
     code, text = end
-    if is_silent(transfer, end):
-        return True
-    if transfer.stopped:
-        return transfer.was_refused or transfer.stopped == "h2"
+    if transfer.stopped or code == pycurl.E_OPERATION_TIMEDOUT:
+        return transfer.was_refused or transfer.stopped == "h2" or is_silent(transfer, end)
     if is_reset(end):
         return not transfer.head and bool(transfer.curl.getinfo(pycurl.APPCONNECT_TIME))
     return code in _H2_CODES or (bool(code) and text.startswith(_H2_WORDS))

@@ -98,8 +98,10 @@ class Announcements(TypedModule):
         announced = page.link_type in ANNOUNCING
         announcement = Announcement("sitemap")
         if page.media_type in JSON_TYPES or (announced and page.body[:64].lstrip()[:1] == b"{"):
-            is_long = page.body_bytes > JSON_BYTES_MAX
-            return announcement if not is_long and read_json_feed(_whole(page), announcement, related) else None
+            with page.open() as file:
+                body = file.read(JSON_BYTES_MAX + 1)
+            is_short = len(body) <= JSON_BYTES_MAX
+            return announcement if is_short and read_json_feed(body, announcement, related) else None
         open_ = page.open
         head = page.body[:_HEAD_BYTES]
         for _ in range(PACKED_MAX):
@@ -125,21 +127,15 @@ class Announcements(TypedModule):
             return None
         if b"<" in head[:256]:
             announcement.error = yield from read_xml(open_, codec, handler, ELEMENTS_MAX)
-            if announcement.error:
-                sorting.cut()
-            return announcement if sorting.has_begun or (announced and announcement.error) else None
+            if announcement.error and sorting.handler is not None:
+                with suppress(StopParsing):
+                    sorting.handler.take()  # What is known of the entry within which the document ends.
+            return announcement if sorting.handler is not None or (announced and announcement.error) else None
         if page.link_type in (SITEMAP_FILE, SEED):
             pieces = decode_pieces(open_, codec if codec[:6] == "utf-16" else "utf-8")
             announcement.entries = yield from listed(_lines(pieces))
             return announcement if announcement.entries else None
         return None
-
-
-def _whole(page: Page) -> bytes:
-    if page.file is None:
-        return page.body
-    with page.open() as file:
-        return file.read()
 
 
 class _Sorting:
@@ -149,34 +145,23 @@ class _Sorting:
         self._announcement = announcement
         self._related = related
         self._url = url
-        self._handler: SitemapHandler | FeedHandler | None = None
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether the document is a sitemap or a feed."""
-        return self._handler is not None
-
-    def cut(self) -> None:
-        """Take what is known of the entry within which the document ends, or breaks."""
-        with suppress(StopParsing):
-            if self._handler is not None:
-                self._handler.take()
+        self.handler: SitemapHandler | FeedHandler | None = None
 
     def start(self, name: str, attributes: Mapping[str, str], depth: int) -> None:
         name = name.lower()
-        if self._handler is None:
+        if self.handler is None:
             local = name.rpartition(":")[2]
             if local in SITEMAP_ROOTS:
-                self._handler = SitemapHandler(self._announcement, name)
+                self.handler = SitemapHandler(self._announcement, name)
             elif local in FEED_ROOTS:
-                self._handler = FeedHandler(self._announcement, self._related, self._url)
+                self.handler = FeedHandler(self._announcement, self._related, self._url)
             else:
                 raise StopParsing
-        self._handler.start(name, attributes, depth)
+        self.handler.start(name, attributes, depth)
 
     def end(self, name: str, text: str, depth: int) -> None:
-        assert self._handler is not None
-        self._handler.end(name.lower(), text, depth)
+        assert self.handler is not None
+        self.handler.end(name.lower(), text, depth)
 
 
 class _Gunzipped(gzip.GzipFile):

@@ -231,14 +231,10 @@ class FeedHandler:
             announcement.skip_days = (*announcement.skip_days, _DAYS[text.lower()])[:7]
         elif name.endswith(":updateperiod"):
             self._update_s = PERIODS_S.get(text.lower(), 0.0)
-            self._asks_to_wait()
         elif name.endswith(":updatefrequency") and text.isascii() and text.isdigit():
             self._updates = float(max(1, int(text[:6])))
-            self._asks_to_wait()
-
-    def _asks_to_wait(self) -> None:
-        if self._update_s:
-            self._announcement.ttl_s = min(self._update_s / self._updates, TTL_S_MAX)
+        if self._update_s and name.endswith((":updateperiod", ":updatefrequency")):
+            announcement.ttl_s = min(self._update_s / self._updates, TTL_S_MAX)
 
     def take(self) -> None:
         """Take the entry that ends here."""

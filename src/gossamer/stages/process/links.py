@@ -130,8 +130,6 @@ _CLICKED = automaton(
 """Finds elements that lead on where they are clicked or scroll into view: of htmx, Unpoly, Wix, and by scripts."""
 _LEADS = ("onclick", "data-href", "up-href", "hx-get", "data-hx-get")
 _LOADED = frozenset(("link", "style", "use"))
-_RUNS = frozenset(("", "module", "text/javascript", "application/javascript"))
-"""Types of scripts that are no data."""
 _WALK = ElementWalk(())
 _CHOICES = ElementWalk(("select", "option"))
 _LINK_VALUE = re.compile(r"[\s,]*+<([^>]*+)>")
@@ -445,8 +443,7 @@ def _clicked(body: bytes) -> Iterator[tuple[bool, str]]:
     for step in (_CHOICES if has_choices else _WALK).over(body):
         named = step.attributes
         if step.name == "script":
-            if has_leads and named.get("type", "").strip().lower() in _RUNS:
-                yield from ((True, href) for href in _leads(body[step.start : step.end]))
+            yield from ((True, href) for href in _leads(body[step.start : step.end] if has_leads else b""))
         elif step.name == "select":
             is_choice = _CHOOSES(named.get("onchange", "").encode("utf-8", "replace")) is not None
         elif step.name not in _LOADED:
