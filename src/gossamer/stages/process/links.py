@@ -141,9 +141,8 @@ class LinkExtractor(TypedModule):
     (`#part`) only the first.
 
     Each occurrence has its own text and `nofollow`; an address is followed if any of its occurrences may be.
-    `<template>` and comments are ignored, and scripts but for addresses that they assign to `location` or open; where a
-    small page has no other links, the first of these counts as a refresh. Costs 1 µs to 2 µs a link in addition to
-    reading the markup.
+    `<template>` and comments are ignored, and scripts but for addresses that they assign to `location` or open: where a
+    small page has no links, the first of these is a refresh. Costs 1 µs to 2 µs a link in addition to the markup.
     """
 
     name = "links"
