@@ -44,16 +44,12 @@ MARKED = {
 """What marks tests for a run of `make acceptance`, in their file or in the conftest.py beside it, by the first word of
 the marks that it selects.
 """
-EXAMPLES_MAX = 200 if EVERY == 1 else 50
-"""Of a property: each run has others, so that a week of runs looks at more than `make nightly` does."""
 LONG_S = 100.0
 """Below all timeouts that tests set for themselves."""
 SET = {"LANG": "C.UTF-8", "TERM": "xterm-256color", "TZ": "UTC"}
 
 if settings.get_current_profile_name() == "default":  # Properties are tested without a clock: machines are busy.
-    settings.register_profile(
-        "gossamer", deadline=None, max_examples=EXAMPLES_MAX, suppress_health_check=[HealthCheck.too_slow]
-    )
+    settings.register_profile("gossamer", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("gossamer")
 
 
