@@ -129,13 +129,21 @@ def test_pages_that_are_not_listed_need_no_description(folder: Path) -> None:
     assert [(one.kind, one.url) for one in found(folder, pages, links)] == [("missing_description", f"{ROOT}b")]
 
 
-@pytest.mark.parametrize(("names", "kinds"), [("ab", ["missing_description"] * 2), ("a", [])])
+@pytest.mark.parametrize(("names", "kinds"), [("ab", ["missing_description"] * 2), ("", [])])
 def test_a_staging_host_whose_pages_all_have_noindex_is_judged_as_if_none_had(
     folder: Path, names: str, kinds: list[str]
 ) -> None:
     pages = [page(f"{ROOT}{name}", description="", robots_meta="none") for name in names]
+    pages.append(page(ROOT, link_type="seed", robots_meta="none", attempt=2, fetched_at=2))
     links = [link(ROOT, f"{ROOT}{name}") for name in names]
     assert [one.kind for one in found(folder, pages, links)] == kinds
+
+
+def test_a_sitemap_of_a_host_whose_pages_all_have_noindex_contradicts_them(folder: Path) -> None:
+    pages = [page(f"{ROOT}a", robots_meta="noindex"), page(f"{ROOT}s.xml", media_type="application/xml")]
+    pages.append(page(ROOT, link_type="seed", robots_meta="noindex", attempt=2, fetched_at=2))
+    links = [link(ROOT, f"{ROOT}a"), link(f"{ROOT}s.xml", f"{ROOT}a", "sitemap")]
+    assert kinds(found(folder, pages, links)) == [("sitemap_contradiction", f"{ROOT}a", "robots directive: noindex")]
 
 
 def test_the_last_attempt_counts(folder: Path) -> None:

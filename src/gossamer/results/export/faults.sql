@@ -31,7 +31,8 @@ CREATE TEMP TABLE latest AS
 SELECT key, url, outcome::VARCHAR AS outcome, status, error, title, description, media_type::VARCHAR AS media_type,
     duplicate_of, near_duplicate_of, link_type::VARCHAR AS link_type, referrer, host::VARCHAR AS host, depth, fetch_s,
     wire_bytes, body_bytes, declared_language, h1, title_count, description_count, coalesce(robots_meta, '') AS robots,
-    alternates, outside_head, images_without_alt, json_ld_error, json_ld_lacks, insecure, invalid_links, words, ids,
+    robots AS directives, alternates, outside_head, images_without_alt, json_ld_error, json_ld_lacks, insecure,
+    invalid_links, words, ids,
     coalesce(script_signal, '') NOT IN ('', 'scripts') AS is_scripted, nullif(regexp_extract(redirect_to, '#(.+)', 1), '') AS moved_to
 FROM (
     SELECT * FROM pages UNION ALL BY NAME
@@ -49,7 +50,8 @@ SELECT * FROM latest
 WHERE outcome = 'fetched' AND media_type IN ('text/html', 'application/xhtml+xml') AND host IN (FROM own)
     AND coalesce(status NOT IN (204, 205), true)  -- Without content, browsers keep showing the page before.
     AND (coalesce(link_type, '') <> 'sitemap_file' OR title_count IS NOT NULL);  -- Not a sitemap that is served as one.
--- A staging host keeps search engines from all its pages: there the check is of what the pages will be.
+-- A staging host keeps search engines from all its pages: there the check is of what the pages will be. Where a sitemap
+-- lists them, they contradict it all the same.
 UPDATE latest SET robots = ''
 WHERE (SELECT count(*) > 1 AND bool_and(regexp_matches(robots, '\b(noindex|none)\b')) FROM html);
 CREATE TEMP VIEW documents AS SELECT * FROM html WHERE duplicate_of = '';
@@ -296,10 +298,10 @@ WHERE other.key IS NULL GROUP BY versions.url, versions.place
 
 -- sitemap_contradiction
 SELECT url, CASE WHEN outcome = 'robots_denied' THEN 'robots.txt disallows it' WHEN outcome = 'redirected' THEN 'redirects'
-        WHEN to_key <> key THEN 'its canonical is ' || to_url ELSE 'robots directive: ' || robots END, NULL
+        WHEN to_key <> key THEN 'its canonical is ' || to_url ELSE 'robots directive: ' || directives END, NULL
 FROM latest SEMI JOIN mapped USING (key) LEFT JOIN canonical USING (key)
 WHERE outcome IN ('robots_denied', 'redirected')
-    OR outcome = 'fetched' AND (to_key <> key OR regexp_matches(robots, '\b(noindex|none)\b'))
+    OR outcome = 'fetched' AND (to_key <> key OR regexp_matches(directives, '\b(noindex|none)\b'))
 
 -- duplicate_title
 SELECT first(url ORDER BY url), title, list(url ORDER BY url)[2:getvariable('most')] FROM families
