@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pkgutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,17 +34,7 @@ SHOWN_MAX = 50
 Url = Annotated[str, Argument(metavar="URL", help="The page.")]
 Css = Annotated[list[str] | None, Option("--css", metavar="SELECTOR", help="Try a CSS selector (repeatable).")]
 XPath = Annotated[list[str] | None, Option("--xpath", metavar="EXPR", help="Try an XPath expression (repeatable).")]
-HELP = """\
-headers            status, headers and redirects
-links [TEXT]       links with the reason why a crawl would not follow them; those that contain TEXT
-text, markdown     main text, main content as Markdown
-css SELECTOR       elements that a CSS selector finds
-xpath EXPR         elements or values that an XPath expression finds
-jsonpath QUERY     values in a JSON document, or in the list of JSON-LD blocks
-re PATTERN         matches of a regular expression in the markup
-items              items by the rules of [extract]
-fetch URL          fetch another page
-quit               leave"""
+HELP = (pkgutil.get_data("gossamer.cli", "shell.txt") or b"").decode()
 
 
 @commands.command("fetch")

@@ -1,13 +1,15 @@
 """Presets: values for a kind of crawl, and for its mode, which file, options and `--set` override."""
 
-from typing import NamedTuple
+import pkgutil
+
+import msgspec
 
 from gossamer.config.sections import Config
 from gossamer.model.errors import ConfigError
 from gossamer.options import nearest
 
 
-class CrawlPreset(NamedTuple):
+class CrawlPreset(msgspec.Struct, frozen=True):
     """One way to crawl."""
 
     summary: str
@@ -15,25 +17,7 @@ class CrawlPreset(NamedTuple):
     """By dotted key."""
 
 
-PRESETS = {
-    "whitelist": CrawlPreset(
-        "A list of domains (--domains FILE), each on its own: only links within a page's own site are followed, "
-        "breadth first; long pages are cut.",
-        {
-            # Every seed is a site, and no page leads to another one: nothing needs a list of what is in scope.
-            "scope.scope": "any",
-            "scope.own_site": True,
-            "scope.media_types": ["text/html", "application/xhtml+xml"],
-            "frontier.priority": "breadth_first",
-            "politeness.preset": "broad",
-            "politeness.per_site": 1,
-            "politeness.site_delay_s": 70.0,
-            "fetch.body_bytes_max": 250_000,
-            "fetch.decoded_bytes_max": 1_000_000,
-            "crawl.concurrency": 1_024,
-        },
-    )
-}
+PRESETS = msgspec.toml.decode(pkgutil.get_data("gossamer.config", "presets.toml") or b"", type=dict[str, CrawlPreset])
 
 
 def preset_values(name: str) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """Figure: a result as one HTML page with its drawing inside (SVG), or as the SVG alone; it fetches nothing."""
 
+import pkgutil
 from collections.abc import Iterator
 from html import escape
 
@@ -16,16 +17,7 @@ PANELS = (
     ("busy, %", (("processors", "cpu_share"), ("network", "network_share"), ("requests at once", "slots_share"))),
 )
 """Each with its lines and their fields."""
-STYLE = """
-.panels{min-width:1120px}.panels .at{transform:none}
-.line{fill:none;stroke:currentColor;stroke-width:1.6}
-.grid{stroke:var(--edge,#cbd5e1)}
-.panels text[class]{fill:var(--soft,#475569);font:11px system-ui,sans-serif}
-.panels text.key{fill:currentColor}
-.ink0{color:#2563eb}.ink1{color:#15803d}.ink2{color:#c2410c}
-.limit{fill:currentColor;fill-opacity:.16}.cpu{color:#c2410c}.network{color:#7c3aed}.concurrency{color:#0e7490}
-.workbench{color:#b45309}.politeness{color:#15803d}.hosts{color:#64748b}
-"""
+STYLE = (pkgutil.get_data("gossamer.lab.simulate", "figure.css") or b"").decode()
 """What the lines and limits look like, on the page of a report as in a file of their own."""
 
 

@@ -1,9 +1,12 @@
 """Bodies: content codings, framings, charsets, media types, embeds, and pages that are expensive to read."""
 
+import pkgutil
 import struct
+import tomllib
 import zlib
 from collections.abc import Callable
 from functools import lru_cache
+from urllib.parse import quote
 
 import brotli
 import zstandard
@@ -83,41 +86,20 @@ def _spaces(body_bytes: int) -> bytes:
     return b"".join((*pieces, packer.flush()))
 
 
-CYRILLIC = "паутина"
-CYRILLIC_ESCAPED = "%D0%BF%D0%B0%D1%83%D1%82%D0%B8%D0%BD%D0%B0"
-LATIN = "café"
-LATIN_ESCAPED = "caf%C3%A9"
-JAPANESE = "蜘蛛"
-JAPANESE_ESCAPED = "%E8%9C%98%E8%9B%9B"
-
-CHARSET_PAGES = (
-    # name, codec, Content-Type, charset in a meta element, text, the text in a path as UTF-8
-    ("utf8-header", "utf-8", "text/html; charset=UTF-8", "", CYRILLIC, CYRILLIC_ESCAPED),
-    ("utf8-meta", "utf-8", "text/html", "utf-8", CYRILLIC, CYRILLIC_ESCAPED),
-    ("utf8-bom", "utf-8-sig", "text/html; charset=windows-1251", "", CYRILLIC, CYRILLIC_ESCAPED),
-    ("utf16-bom", "utf-16", "text/html", "", CYRILLIC, CYRILLIC_ESCAPED),
-    ("utf16be-header", "utf-16-be", "text/html; charset=utf-16be", "", CYRILLIC, CYRILLIC_ESCAPED),
-    ("1251-header", "cp1251", 'text/html; charset="windows-1251"', "", CYRILLIC, CYRILLIC_ESCAPED),
-    ("1251-meta", "cp1251", "text/html", "windows-1251", CYRILLIC, CYRILLIC_ESCAPED),
-    ("1251-both", "cp1251", "text/html; charset=windows-1251", "utf-8", CYRILLIC, CYRILLIC_ESCAPED),
-    ("koi8-meta", "koi8-r", "text/html", "koi8-r", CYRILLIC, CYRILLIC_ESCAPED),
-    ("latin1-header", "cp1252", "text/html; charset=ISO-8859-1", "", LATIN, LATIN_ESCAPED),
-    ("sjis-header", "shift_jis", "text/html; charset=Shift_JIS", "", JAPANESE, JAPANESE_ESCAPED),
-    ("eucjp-meta", "euc_jp", "text/html", "euc-jp", JAPANESE, JAPANESE_ESCAPED),
-)
+CHARSET_PAGES = tomllib.loads((pkgutil.get_data("gossamer.lab.simweb.behaviors", "charsets.toml") or b"").decode())
 
 
 def charsets(place: PagePlace) -> dict[str, Made]:
     """Return pages in many encodings, declared in many places; a wrong guess leads to wrong paths."""
     found: dict[str, Made] = {}
-    for name, codec, media_type, meta, text, escaped in CHARSET_PAGES:
-        asked = f"{name}/{escaped}.html"
+    for name, (codec, media_type, meta, text) in CHARSET_PAGES.items():
+        asked = f"{name}/{quote(text)}.html"
         sheet = Sheet(place, name, f"{text} {name}")
         href = place.path(f"{name}/{text}.html")
         sheet.tag(f'<p><a href="{href}">{text}</a></p>', Mark(place.url(asked), text=text))
         found[name] = sheet.page_of_bytes(sheet.html(meta, declare=bool(meta)).encode(codec), media_type)
         found[asked] = place.leaf(asked)
-    return found | place.index("Charsets", [name for name, *_ in CHARSET_PAGES])
+    return found | place.index("Charsets", CHARSET_PAGES)
 
 
 GIF = (
