@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gossamer.model.pages import Page
 from gossamer.stages.process import html
-from gossamer.stages.process.facts import clean_name
+from gossamer.stages.process.bylines import clean_name
 from gossamer.stages.process.html import Markup, TreeMarkup, bears_tree
 from gossamer.stages.process.inline import formula
 from gossamer.stages.process.options import ProcessOptions

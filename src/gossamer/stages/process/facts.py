@@ -7,14 +7,16 @@ from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import Any
 
-from gossamer.stages.process.scan import unescape
+from gossamer.model.pages import Page
+from gossamer.stages.process import bylines
+from gossamer.stages.process.jsonld import value_of
+from gossamer.stages.process.scan import automaton
 from gossamer.stages.process.zones import without_zone
 
 OBJECTS_MAX = 500
 """Objects of a page's JSON-LD that are examined."""
 TIMES_MAX = 50
 """`time` elements that are examined."""
-BYLINE_MAX = 500
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # Programs write it for a date that they lack.
 _NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 TYPES_MAX = 50
@@ -30,13 +32,8 @@ _MODIFIED = (
     "articlemodifiedtime", "updatedtime", "datemodified", "dctermsmodified", "lastmodified", "dcmodified",
     "updateddate", "msdate",
 )  # fmt: skip
-_AUTHORS = (
-    "author", "articleauthor", "citationauthor", "dccreator", "dctermscreator", "parselyauthor", "byl",
-    "citationauthors", "bepresscitationauthor", "eprintscreatorsname", "sailthruauthor",
-)  # fmt: skip
-AUTHORS_MAX = 100
 _LICENSES = ("license", "dcrights", "dctermslicense", "dctermsrights")
-MEANING = frozenset((*_PUBLISHED, *_MODIFIED, *_AUTHORS, *_LICENSES))
+MEANING = frozenset((*_PUBLISHED, *_MODIFIED, *bylines.NAMES, *_LICENSES))
 """Names of `meta` elements that `facts` knows, as `bare` makes them."""
 _MARKS = str.maketrans("", "", ":.-_ ")
 _ISO = re.compile(
@@ -88,7 +85,7 @@ _MEANS_PUBLISHED = re.compile(
 )
 _MEANS_MODIFIED = re.compile(r"date[-_]?(?:modified|updated?)|\b(?:updated|modified)\b|dcterms:modified")
 _MEANS_DATE = re.compile(
-    r"(?<![\w-])(?:(?:[a-z]+[-_]+){0,3}(?:date|datum)(?:[-_]\w+)?|age|timeago|relativetime)(?![\w-])"
+    r"(?<![\w-])(?:(?:[a-z]+[-_]+){0,3}(?:date|datum)(?:[-_]\w+)?|age|timeago|relativetime|datetime)(?![\w-])"
 )
 _OF_OTHERS = re.compile(r"comment|related|recent|teaser|widget|history|listing|event|copyright|birth|expir|start|end")
 """Names of elements whose date is not that of the page."""
@@ -113,15 +110,11 @@ _UNDATED = frozenset(("Product", "CollectionPage", "ItemList", "Event", "SearchR
 _MEDIA = frozenset(("VideoObject", "AudioObject", "ImageObject", "MediaObject", "Clip"))
 _ARTICLES = ("Article", "Posting", "Review", "Recipe", "Report")
 """Types of pages of which a video or an image is a part, so that its dates are not theirs."""
+_YEAR = automaton(r"(?:19|2[05])\d\d|\xe5\xb9\xb4")
+"""Of the Gregorian or the Buddhist calendar, or the sign after one of an era."""
+_DAY_IN_PATH = re.compile(r"/((?:19|20)\d\d)[/-]([01]?\d)[/-]([0-3]?\d)(?=[/-][^/?#])", re.ASCII)
 COMMONS = re.compile(r"https?://creativecommons\.org/(?:licenses|publicdomain)/[a-z+-]+/[0-9.]+", re.IGNORECASE)
 _LOCAL = re.compile(r"^.*[/#:]", re.DOTALL)
-_BY = re.compile(r"(?:(?:posted |written )?by|author)\b:?(?:\s+|\Z)", re.IGNORECASE)
-_NO_NAME = re.compile(
-    r"(?:https?:)?//|www\.|\w+\.\w+/|[\d\W]+\Z|\{\{|(?:undefined|null|none|nan|(?-i:(?:[a-z_]{2,20}\.){2,9}[a-z_]+))\Z|\[object",
-    re.IGNORECASE,
-)
-"""Addresses, numbers, and what a template or a script writes for no name."""
-_MARKUP = re.compile(r"<[^<>]*+>")
 COLUMNS: Mapping[str, str] = {
     "published": "time", "published_written": "text", "modified": "time", "byline": "text", "license": "text",
     "schema_types": "texts",
@@ -132,20 +125,21 @@ COLUMNS: Mapping[str, str] = {
 def facts(
     blocks: Sequence[object],
     metas: Mapping[str, Sequence[str]],
-    licenses: tuple[str, str] = ("", ""),
-    times: Sequence[Mapping[str, str]] = (),
-    fetched_at: float = 0.0,
-    lines: Iterable[str] = (),
+    licenses: tuple[str, str],
+    times: Sequence[Mapping[str, str]],
+    page: Page,
+    heading: bylines.Heading,
+    site: str,
 ) -> dict[str, object]:
     """Return the columns for which a page has values: from JSON-LD first, then from `meta` elements, then from links
     and `time` elements.
 
     `blocks` are its JSON-LD blocks, `metas` its meta elements by name, `licenses` the target of a link with
     `rel=license` and the only Creative Commons license that is linked, `times` the attributes of its `time` elements,
-    and of others that may have a date, with their text under the empty name, `lines` those around its heading.
-    A date more than a day later than `fetched_at` is that of an event, and neither published nor modified; 0: unknown.
+    and of others that may have a date, with their text under the empty name, `site` the name of its site.
+    A date more than a day after the fetch is that of an event, and neither published nor modified.
     """
-    latest = datetime.fromtimestamp(fetched_at, UTC) + timedelta(days=1) if fetched_at else _NEVER
+    latest = datetime.fromtimestamp(page.fetched_at, UTC) + timedelta(days=1) if page.fetched_at else _NEVER
     held = list(_objects(blocks))
     of_elements = _times(times, latest)
     media = [one for one in held if not _MEDIA.isdisjoint(_types([one]))]
@@ -160,16 +154,24 @@ def facts(
     published = published or of_elements.get("only")
     if published is None:
         elsewhere = {time.date() for one in times if (time := moment(one.get("datetime", ""))) is not None}
+        lines = _lines_for_date(page.url, heading)
         found_in = _dates_of_lines(lines, types, elsewhere if len(elsewhere) > 1 else set())
         of_lines = {name: time for name, time in found_in.items() if time <= latest}
         published = of_lines.get("published") or of_elements.get("first")
         modified = modified or of_elements.get("modified") or of_lines.get("modified")
     unread = next((one for one in written if moment(one) is None), "")
+    byline = bylines.of_objects(_article_first(held)) or bylines.of_metas(metas)
+    sites = {site, *_organizations(held)}
+    if not byline or byline in sites:
+        is_article = _UNDATED.isdisjoint(types)
+        author = bylines.of_page(heading, is_article=is_article)
+        author = author or (bylines.of_text(heading, without_days) if is_article else "")
+        byline = author if author and not (byline and author in sites) else byline
     found: dict[str, object] = {
         "published": published,
-        "published_written": "" if published else unread[:BYLINE_MAX],
+        "published_written": "" if published else unread[: bylines.BYLINE_MAX],
         "modified": modified or of_elements.get("modified"),
-        "byline": _byline(_article_first(held)) or _authors(metas),
+        "byline": byline,
         "license": licenses[0] or _license(held) or next(iter(_meta_values(metas, _LICENSES)), "") or licenses[1],
         "schema_types": types,
     }
@@ -243,6 +245,19 @@ def date_within(text: str) -> datetime | None:
     return moment(days[0][0] + (rest if _TIME_OF_DAY.match(rest) else ""))
 
 
+def without_days(text: str) -> str:
+    """Return a short text with a mark between two parts in place of each day."""
+    return _days().sub(" | ", text) if len(text) <= _LABEL_CHARACTERS_MAX else text
+
+
+def _lines_for_date(url: str, heading: bylines.Heading) -> Iterator[str]:
+    """Yield the lines around a page's heading, and the day in its address; they are read only if they are wanted."""
+    if _YEAR.search(heading.piece) is not None:  # Most pages without a date have none there.
+        yield from heading.lines
+    if (day := _DAY_IN_PATH.search(url)) is not None:
+        yield "-".join(day.groups())
+
+
 def _is_unclear(text: str) -> bool:
     """Return whether a short text has a date that may be two days, such as `05/06/2024`."""
     day = _days().search(text[:_LABEL_CHARACTERS_MAX])
@@ -270,7 +285,8 @@ def _dates_of_lines(lines: Iterable[str], types: Sequence[str], others: set[date
     chosen: dict[str, datetime] = {}
     for name, times in found.items():
         own = times if len({one.date() for one in times}) == 1 else [one for one in times if one.date() not in others]
-        if len({one.date() for one in own}) == 1 and len(own) <= 2:
+        is_of_thread = bool(own) and own[0] == min(own) and own[0].time() != _EPOCH.time()
+        if is_of_thread or (len({one.date() for one in own}) == 1 and len(own) <= 2):
             chosen[name] = own[0]
     return chosen
 
@@ -367,17 +383,6 @@ def _meta_values(metas: Mapping[str, Sequence[str]], names: Sequence[str]) -> li
     return [value for name in names for value in metas.get(name, ()) if value]
 
 
-def _authors(metas: Mapping[str, Sequence[str]]) -> str:
-    """Return the authors that meta elements of one name give: of the name that gives most."""
-    lists = [list(dict.fromkeys(filter(None, map(clean_name, metas.get(name, ()))))) for name in _AUTHORS]
-    return join_names(max(lists, key=len))
-
-
-def join_names(names: Sequence[str]) -> str:
-    """Return a byline."""
-    return ("; " if any("," in name for name in names) else ", ").join(names)[:BYLINE_MAX]
-
-
 def _objects(blocks: Sequence[object]) -> Iterator[dict[str, object]]:
     """Yield the objects of JSON-LD that describe the page: those at the top and in graphs, and what these are about."""
     waiting: list[object] = list(reversed(blocks))
@@ -413,69 +418,28 @@ def _article_first(held: list[dict[str, object]]) -> list[dict[str, object]]:
 
 
 def _dates(held: Sequence[dict[str, object]], *names: str) -> Iterator[str]:
-    return (value for name in names for one in held if (value := _value(one.get(name))))
-
-
-def _value(written: object, *keys: str) -> str:
-    """Return a value of JSON-LD as text: itself, the first of a list, or what an object holds under the first key."""
-    if isinstance(written, list):
-        written = written[0] if written else None
-    if isinstance(written, dict):
-        written = next((written[key] for key in (*keys, "@value") if written.get(key)), None)
-        written = written[0] if isinstance(written, list) and written else written
-        written = written.get("@value") if isinstance(written, dict) else written
-    return unescape(written) if isinstance(written, str) else ""
+    return (value for name in names for one in held if (value := value_of(one.get(name))))
 
 
 def _types(held: Sequence[dict[str, object]]) -> Iterator[str]:
     for one in held:
         value = one.get("@type")
-        for name in value if isinstance(value, list) else (value,):
+        for name in _listed(value):
             if isinstance(name, str) and (local := _LOCAL.sub("", name)):
                 yield local[:80]
 
 
-def _byline(held: Sequence[dict[str, object]]) -> str:
-    parts = (part for one in held for part in one.values() if isinstance(part, dict) and "name" in part)
-    known = {one["@id"]: one for one in (*parts, *held) if isinstance(one.get("@id"), str)}
+def _organizations(held: Sequence[dict[str, object]]) -> Iterator[str]:
+    """Yield the names of organizations that objects describe, or name as their publisher or author."""
     for one in held:
-        value = one.get("author") or one.get("creator")
-        value = value.get("@list", value) if isinstance(value, dict) else value
-        authors = [one for author in (value if isinstance(value, list) else [value]) for one in _each(author)]
-        names = [_name(author, known) for author in authors[:AUTHORS_MAX]]
-        if any(names):
-            return join_names(list(dict.fromkeys(name for name in names if name)))
-    return ""
+        for value in (one, one.get("publisher"), *(_listed(one.get("author")))):
+            if isinstance(value, dict) and any("Organi" in name for name in _types([value])):
+                yield bylines.clean_name(value_of(value.get("name")))
 
 
-def _each(author: object) -> list[object]:
-    """Return the authors that an object names, which are several where its name is a list."""
-    names = author.get("name") if isinstance(author, dict) else None
-    return names[:AUTHORS_MAX] if isinstance(names, list) else [author]
-
-
-def _name(author: object, known: Mapping[object, dict[str, object]]) -> str:
-    """Return an author's name, which may stand with another object of the same identifier."""
-    name = _value(author, "name")
-    if not name and isinstance(author, dict):
-        name = " ".join(filter(None, (_value(author.get("givenName")), _value(author.get("familyName")))))
-    if not name and isinstance(author, dict) and isinstance(author.get("@id"), str):
-        name = _value(known.get(author["@id"]), "name")
-    return clean_name(name)
-
-
-def clean_name(name: str) -> str:
-    """Return a name without markup and `By`; empty for an address or a number."""
-    if "&" in name or "<" in name:
-        name = _MARKUP.sub("", unescape(name))
-    if "://" in name or "@" in name:  # Feeds have a name in brackets behind an address.
-        words = (word for word in name.split() if "://" not in word and "@" not in word)
-        name = " ".join(words).strip("-\u2013|()<> ") or name
-    name = " ".join(name.split()).lstrip(",;|· ")
-    by = _BY.match(name)
-    name = name[by.end() :] if by is not None else name
-    return "" if _NO_NAME.match(name) else name[:BYLINE_MAX]
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else [value]
 
 
 def _license(held: Sequence[dict[str, object]]) -> str:
-    return next((value for one in held if (value := _value(one.get("license"), "url", "@id"))), "")
+    return next((value for one in held if (value := value_of(one.get("license"), "url", "@id"))), "")

@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from gossamer.stages.process.scan import unescape
+
 _TOKEN: Final = re.compile(
     r'"(?>(?:[^"\\]|\\.)*)"?'  # a string
     r"|/[/*][\t ]*(?:<!\[CDATA\[|\]\]>)[\t ]*(?:\*/)?"  # the marks of CDATA in a comment
@@ -69,3 +71,14 @@ def _valid(found: re.Match[str]) -> str:
     """Return valid JSON for an escape, or for a character of a string that needs one."""
     mark = found[0]
     return mark if len(mark) == 2 else "" if mark == "\\" else f"\\u{ord(mark):04x}"
+
+
+def value_of(written: object, *keys: str) -> str:
+    """Return a value of JSON-LD as text: itself, the first of a list, or what an object holds under the first key."""
+    if isinstance(written, list):
+        written = written[0] if written else None
+    if isinstance(written, dict):
+        written = next((written[key] for key in (*keys, "@value") if written.get(key)), None)
+        written = written[0] if isinstance(written, list) and written else written
+        written = written.get("@value") if isinstance(written, dict) else written
+    return unescape(written) if isinstance(written, str) else ""

@@ -5,17 +5,16 @@ Open Graph, JSON-LD, canonical address, description, dates, license.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 
 from gossamer.model.pages import Findings, Page
-from gossamer.stages.process import facts
-from gossamer.stages.process.hidden import without_hidden
+from gossamer.stages.process import bylines, facts
 from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.stages.process.jsonld import roots
 from gossamer.stages.process.links import Base, base_href, collapse_spaces
 from gossamer.stages.process.options import TypedModule
-from gossamer.stages.process.scan import ScannedMarkup, attributes, automaton, text_of
+from gossamer.stages.process.scan import attributes, automaton, text_of
 from gossamer.stages.process.scripted import signal_of
 from gossamer.stages.process.walk import ElementWalk
 
@@ -34,36 +33,12 @@ _DATED = re.compile(
     rf"<(?!(?:meta|link|input|body|a|img|svg)\b)([a-zA-Z][a-zA-Z0-9-]*+)(?=[^<>]*?(?i:{_OF_DATES}))([^<>]*+)>".encode()
 ).match
 """Matches a tag, except for `time`, that may say that its element has a date."""
-_NAME_CHARACTERS_MAX = 100
-"""Length of an author's name that an element holds."""
 _TEXT_BYTES_MAX = 500
 """Length of an element that may be a date."""
-_AUTHORED = automaton(
-    r"(?i)(?:itemprop|property)=[\"']?(?:(?:schema:)?author|dc(?:terms)?:creator)|vcard|rel=[\"']?(?:\w{1,20} )?author"
-    r"|(?:p|entry)-author|(?:author|byline)(?:-|__)?name|/authors?/"
-).search
-"""Finds what may name an author."""
-_NAMING = (
-    'a[rel~="author"]',
-    '[itemprop~="author"]',
-    '[property~="author"],[property~="schema:author"],[property~="dc:creator"],[property~="dcterms:creator"]',
-    ".author.vcard,.byline.vcard,.p-author",
-    ",".join(
-        f'[class*="{name}" i]' for name in ("author-name", "author__name", "authorname", "byline-name", "byline__name")
-    )
-    + ",.entry-author",
-    'a[href*="/author/"],a[href*="/authors/"]',
-)
-"""Elements that name an author: of microdata, RDFa, hCard, by their class, and by their address."""
 _TIMES = frozenset(("time", "relative-time", "time-ago"))
 """The element of a time, and those of GitHub's that a script fills."""
-_AGE = frozenset(("age", "timeago", "relativetime"))
-"""Classes of elements whose text is how long ago their title is."""
-_HEADING = automaton(r"<[hH]1[\s>]")
-_YEAR = automaton(r"(?:19|2[05])\d\d|\xe5\xb9\xb4")
-"""Of the Gregorian or the Buddhist calendar, or the sign after one of an era."""
-_DAY_IN_PATH = re.compile(r"/((?:19|20)\d\d)[/-]([01]?\d)[/-]([0-3]?\d)(?=[/-][^/?#])", re.ASCII)
-_COMMENTS = '[itemprop~="comment"] *,[itemprop~="review"] *,.comment *,.comments *'
+_AGE = frozenset(("age", "timeago", "relativetime", "DateTime"))
+"""Classes of elements whose text may be how long ago their title is."""
 _TYPED = {"og_type": "og:type", "og_image": "og:image", "og_site_name": "og:site_name"}
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,3}")
 """A language that a pragma states: a list states none (HTML standard, section 4.2.5.3)."""
@@ -108,7 +83,7 @@ class Metadata(TypedModule):
                 for name in dict.fromkeys(_names(found)):
                     self._meta(name, content, graph, columns)
                 for key in dict.fromkeys(map(facts.bare, _names(found))):
-                    if key in facts.MEANING and len(held := metas.setdefault(key, [])) < facts.AUTHORS_MAX:
+                    if key in facts.MEANING and len(held := metas.setdefault(key, [])) < bylines.AUTHORS_MAX:
                         held.append(collapse_spaces(content, self._options.title_bytes_max))
             elif tag == "link" and found.get("rel"):
                 self._relation((found["rel"] or "").lower().split(), found.get("href") or "", base, columns)
@@ -120,12 +95,8 @@ class Metadata(TypedModule):
         if signal := signal_of(document.utf8(), len(document.markup.anchors)):
             columns["script_signal"] = signal
         licenses = self._read_anchors(document, base, str(columns.get("license", "")))
-        columns.update(
-            facts.facts(blocks, metas, licenses, times, page.fetched_at, _lines_for_date(page.url, document))
-        )
-        said = str(columns.get("byline", ""))
-        if (not said or said == columns.get("og_site_name")) and (byline := _marked_author(document)):
-            columns["byline"] = byline
+        site = str(columns.get("og_site_name", ""))
+        columns.update(facts.facts(blocks, metas, licenses, times, page, bylines.Heading(document), site))
 
     def _relation(self, relations: list[str], href: str, base: Base, columns: dict[str, object]) -> None:
         for name in ("canonical", "license"):
@@ -184,40 +155,6 @@ def _names(found: Mapping[str, str | None]) -> list[str]:
     return [one.lower() for one in names if one] or [
         (found.get("itemprop") or found.get("http-equiv") or "").strip().lower()
     ]
-
-
-def _marked_author(document: HtmlDocument) -> str:
-    """Return the author that elements of a page name; empty if several do that do not stand together."""
-    tree = document.tree if _AUTHORED(document.utf8()) is not None else None
-    if tree is None:
-        return ""
-    for selector in _NAMING:
-        nodes = tree.css(selector)
-        if len(nodes) > 1:
-            others = {node.mem_id for node in tree.css(_COMMENTS)}
-            nodes = [node for node in nodes if node.mem_id not in others]
-        names: dict[str, int] = {}
-        for node in nodes[: facts.AUTHORS_MAX]:
-            named = node.css_first('[itemprop~="name"],[property~="name"],.fn') or node
-            name = facts.clean_name(named.attributes.get("content") or named.text(separator=" "))
-            if name and len(name) <= _NAME_CHARACTERS_MAX:
-                names.setdefault(name, node.parent.mem_id if node.parent is not None else 0)
-        if names and len(set(names.values())) == 1:
-            return facts.join_names(list(names))
-    return ""
-
-
-def _lines_for_date(url: str, document: HtmlDocument) -> Iterator[str]:
-    """Yield the lines around a page's heading, and the day in its address; they are read only if they are wanted."""
-    body = document.utf8()
-    if (heading := _HEADING.search(body)) is not None:
-        at = heading.start()
-        start = max(at - 1_500, body.rfind(b"</script>", 0, at), 0)
-        piece = body[body.find(b"<", start) : at + 8_000]
-        if _YEAR.search(piece) is not None:  # Most pages without a date have none there, and their text is not wanted.
-            yield from ScannedMarkup(without_hidden(piece)[0]).text().split("\n")
-    if (day := _DAY_IN_PATH.search(url)) is not None:
-        yield "-".join(day.groups())
 
 
 def _text_at(body: bytes, at: int, name: str) -> str:
