@@ -95,7 +95,7 @@ def _archive(form: Literal["warc", "arc", "har"], before: bytes = b"") -> Read:
         unpacked = Unpacked(BytesIO(data), len(data), "")
         room = Room(Spills(Path(), "sha1"))
         deque(
-            captures_of_har(source, unpacked, None)
+            captures_of_har(source, unpacked, None, str.encode)
             if form == "har"
             else captures_of_warc(source, unpacked, room, None),
             0,

@@ -392,6 +392,26 @@ def test_a_har_whose_content_is_beside_it(tmp_path: Path) -> None:
     assert found[0].reply().charset == "iso-8859-1"
 
 
+@pytest.mark.parametrize("packing", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize("folder", ["", "session/"])
+def test_a_har_in_a_package_with_its_content(tmp_path: Path, packing: int, folder: str) -> None:
+    """As Playwright writes it to a path that ends in .zip."""
+    name = "a" * 40 + ".html"
+    path = har(tmp_path / "a.har", entry(size=9, _file=name), entry(size=9, _file=f"{'b' * 40}.html"))
+    with zipfile.ZipFile(tmp_path / "a.har.zip", "w", packing) as package:
+        package.writestr(f"{folder}{name}", BODY)
+        package.write(path, f"{folder}har.har")
+    found = captures_in(tmp_path / "a.har.zip")
+    assert [(one.body, one.truncated) for one in found] == [(BODY, ""), (b"", "unspecified")]
+
+
+def test_a_har_without_its_outermost_object(tmp_path: Path) -> None:
+    """As Firefox's HAR Export Trigger gives it to scripts (firefox-devtools/har-export-trigger#37)."""
+    inner = {"version": "1.2", "creator": {"name": "Firefox"}, "pages": [], "entries": [entry(text="<p>x")]}
+    (found,) = captures_in(write(tmp_path / "a.har", json.dumps(inner).encode()))
+    assert found.body == b"<p>x"
+
+
 @pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16", "utf-16-be"])
 def test_a_har_of_a_windows_shell(tmp_path: Path, codec: str) -> None:
     """PowerShell writes what it redirects in UTF-16 with a byte order mark."""

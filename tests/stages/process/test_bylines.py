@@ -94,12 +94,18 @@ NAMED = "<div itemprop=author itemscope><a href=/u/ann>ann42</a><meta itemprop=n
     [
         f"{QUESTION}{NAMED}<p>Text.</p>{NAMED.replace('ann42', 'bob')}",
         f"{QUESTION}{'<p>Text.</p>' * 3_000}{NAMED}{NAMED.replace('ann42', 'bob')}",
-        "<a href='./memberlist.php?mode=viewprofile&u=1' class=username>ann42</a> » Mon May 06, 2024 3:04 pm<p>Text."
-        "<a href='./memberlist.php?mode=viewprofile&u=2' class=username>bob</a> » Tue May 07, 2024 3:04 pm",
-        "<a class=bigusername href='member.php?u=1'>ann42</a><p>6th May 2024, 15:04</p><p>Text.</p>"
-        "<a class=bigusername href='member.php?u=2'>bob</a><p>7th May 2024, 15:04</p>",
-        "<a href=#p1>2024-05-06 15:04:00</a><dl class=postleft><dt><strong>ann42</strong></dt><dd>Joined: 2011-02-03"
-        "</dd></dl><p>Text.</p><a href=#p2>2024-05-07 15:04:00</a><dl class=postleft><dt><strong>bob</strong></dt></dl>",
+        (
+            "<a href='./memberlist.php?mode=viewprofile&u=1' class=username>ann42</a> » Mon May 06, 2024 3:04 pm<p>T."
+            "<a href='./memberlist.php?mode=viewprofile&u=2' class=username>bob</a> » Tue May 07, 2024 3:04 pm"
+        ),
+        (
+            "<a class=bigusername href='member.php?u=1'>ann42</a><p>6th May 2024, 15:04</p><p>Text.</p>"
+            "<a class=bigusername href='member.php?u=2'>bob</a><p>7th May 2024, 15:04</p>"
+        ),
+        (
+            "<a href=#p1>2024-05-06 15:04:00</a><dl class=postleft><dt><b>ann42</b></dt><dd>Joined: 2011-02-03"
+            "</dd></dl><p>Text.<a href=#p2>2024-05-07 15:04:00</a><dl class=postleft><dt><strong>bob</strong></dt></dl>"
+        ),
     ],
     ids=["microdata", "far", "phpBB", "vBulletin", "FluxBB"],
 )

@@ -4,10 +4,11 @@ import base64
 import codecs
 import json
 import re
-from collections.abc import Iterator
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,7 +19,6 @@ from gossamer.results.imports.capture import Capture, CapturePlace, Item, Refuse
 from gossamer.results.imports.content import address_of, date_of
 from gossamer.results.imports.warc import SCHEMES, scheme_of
 from gossamer.stages.archive.unpack import GZIP, BrokenMemberError, Unpacked
-from gossamer.world.inputs import read_input
 
 ENTRY_BYTES_MAX = 64 << 20
 _ENTRIES = re.compile(rb'"entries"[ \t\r\n]{0,99}:[ \t\r\n]{0,99}\[')
@@ -64,10 +64,11 @@ class _HarEntry(msgspec.Struct, rename="camel"):
 _entry = msgspec.json.Decoder(_HarEntry, strict=False).decode
 
 
-def captures_of_har(source: Source, unpacked: Unpacked, after: CapturePlace | None) -> Iterator[Item]:
-    """Yield what the entries of a HAR file are."""
+def captures_of_har(
+    source: Source, unpacked: Unpacked, after: CapturePlace | None, beside: Callable[[str], bytes]
+) -> Iterator[Item]:
+    """Yield what the entries of a HAR file are; `beside` reads a file in its folder or package."""
     number = -1
-    folder = Path(source.place).parent if not (source.is_packaged or "://" in source.place) else None
     try:
         for number, entry in enumerate(_entries(in_utf8(unpacked.pieces()))):
             if after is not None and number <= after.offset:
@@ -76,7 +77,7 @@ def captures_of_har(source: Source, unpacked: Unpacked, after: CapturePlace | No
             try:
                 if entry is None:
                     raise ValueError(f"has more than {ENTRY_BYTES_MAX >> 20} MiB")
-                yield _capture(_decode(entry), place, folder)
+                yield _capture(_decode(entry), place, beside)
             except (ValueError, RecursionError) as error:  # Errors of msgspec and base64 are such.
                 yield Refused(source.number, source.name, number, " ".join(str(error).split())[:200])
     except BrokenMemberError as error:
@@ -101,7 +102,7 @@ def _decode(data: bytes) -> _HarEntry:
         return _entry(json.dumps(loose, ensure_ascii=False).encode("utf-8", "replace"))
 
 
-def _capture(entry: _HarEntry, place: CapturePlace, folder: Path | None) -> Item:
+def _capture(entry: _HarEntry, place: CapturePlace, beside: Callable[[str], bytes]) -> Item:
     response = entry.response or _HarResponse()
     url = entry.request.url
     content = response.content or _HarContent()
@@ -117,9 +118,9 @@ def _capture(entry: _HarEntry, place: CapturePlace, folder: Path | None) -> Item
     except ValueError:  # A remark in place of the content, as people and sanitizers write it.
         body = b""
         is_there = False
-    if folder is not None and _ATTACHED.fullmatch(content.file or ""):
-        with suppress(OSError):
-            body = read_input(folder / str(content.file), ENTRY_BYTES_MAX)
+    if content.file and _ATTACHED.fullmatch(content.file):
+        with suppress(OSError, KeyError, zipfile.BadZipFile, zlib.error, RuntimeError):  # It is lost, or encrypted.
+            body = beside(content.file)
             is_there = True
     headers = _headers(response, is_text=is_text and bool(text), is_gzip=body.startswith(GZIP))
     said = str(entry.started_date_time)

@@ -24,7 +24,7 @@ from gossamer.results.imports.files import open_place, sizes_at
 from gossamer.results.imports.har import in_utf8
 from gossamer.stages.archive.foreign import ARC_LINE_BYTES_MAX, arc_fields
 from gossamer.stages.archive.options import ArchiveOptions
-from gossamer.stages.archive.packages import LINK_SUFFIX, open_package, packed_files
+from gossamer.stages.archive.packages import LINK_SUFFIX, SUFFIXES, open_package, packed_files
 from gossamer.stages.archive.unpack import GZIP, MARK, READ_BYTES, BrokenMemberError, Packing, Unpacked, packing_of
 from gossamer.world.inputs import part_of
 
@@ -51,9 +51,7 @@ _FAULTS = {
     ),
 }
 """Why files that begin so are no archives, and what to do. Packed files: LZ4, bzip2, xz, 7z, RAR, tar."""
-_SUFFIXES = (
-    ".warc", ".warc.gz", ".warc.zst", ".warc.open", ".warc.gz.open", ".arc", ".arc.gz", ".wacz", ".har", ".har.gz",
-)  # fmt: skip
+_SUFFIXES = (*SUFFIXES, ".warc.open", ".warc.gz.open", ".wacz", ".har.zip")
 _SESSION = re.compile(r"raw[/\\]0*1_s\.txt")
 _NAME = re.compile(r"\.(w?arc)(\.gz|\.zst)?(?:\.open)?\Z")
 _NO_OPTIONS = ArchiveOptions()
@@ -200,7 +198,8 @@ def _recognize(file: BinaryIO, source: Source) -> Source:
         return replace(source, form="warc", packing=packing)
     if arc_fields(begin.partition(b"\n")[0]) is not None:
         return replace(source, form="arc", packing=packing)
-    if begin.startswith(b"{") and b'"log"' in begin:
+    # An extension of Firefox omits the object `log`.
+    if begin.startswith(b"{") and (b'"log"' in begin or (b'"creator"' in begin and b'"pages"' in begin)):
         return replace(source, form="har", packing=packing)
     fault = next((fault for begins, fault in _FAULTS.items() if begins.match(begin)), UNKNOWN)
     if begin and by_name is not None and fault not in (PAGE, POINTER, TWICE):

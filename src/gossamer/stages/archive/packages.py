@@ -10,7 +10,8 @@ from typing import BinaryIO, NamedTuple
 from gossamer.world.inputs import part_of
 
 ARCHIVES = "archive/"
-SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz")
+_HAR = (".har", ".har.gz")
+SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz", *_HAR)
 """Of archives in other folders, as in a ZIP of a package's folder, or of archives alone."""
 DIRECTORY_BYTES_MAX = 64 << 20
 """Bytes of the directory of a package: 10⁵ names and more."""
@@ -94,7 +95,7 @@ def _locate(package: zipfile.ZipFile, file: BinaryIO, is_wanted: Callable[[str],
 
 
 def stored_archives(path: Path) -> list[PackedFile]:
-    """Return the archives in a package that are stored as they are; none of one that is gone or damaged."""
+    """Return the archives of records in a package that are stored as they are; none of one that is gone or damaged."""
     with suppress(OSError, zipfile.BadZipFile), path.open("rb") as file, open_package(file) as package:
-        return [one for one in packed_files(package, file) if one.begin >= 0]
+        return [one for one in packed_files(package, file) if one.begin >= 0 and not one.name.lower().endswith(_HAR)]
     return []
