@@ -1,14 +1,14 @@
 """Bylines: who wrote a page, by its JSON-LD, its meta elements, its elements that name an author, and its text."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from selectolax.lexbor import LexborHTMLParser
 
 from gossamer.stages.process.hidden import without_hidden
 from gossamer.stages.process.html import HtmlDocument, is_regular
-from gossamer.stages.process.jsonld import value_of
+from gossamer.stages.process.jsonld import listed, value_of
 from gossamer.stages.process.scan import ScannedMarkup, automaton, unescape
 
 BYLINE_MAX = 500
@@ -42,9 +42,7 @@ _STATED = (
     '[itemprop~="author"]',
     '[property~="author"],[property~="schema:author"],[property~="dc:creator"],[property~="dcterms:creator"]',
     ".author.vcard,.byline.vcard,.p-author",
-    ",".join(
-        f'[class*="{name}" i]' for name in ("author-name", "author__name", "authorname", "byline-name", "byline__name")
-    )
+    ",".join(f'[class*="{name}name" i]' for name in ("author", "author-", "author__", "byline-", "byline__"))
     + ",.entry-author",
     'a[href*="/author/"],a[href*="/authors/"]',
 )
@@ -79,12 +77,11 @@ _ENDS = re.compile(
 )
 _AND = re.compile(r",(?: ?(?:and|und|et|y|e|&) )?| (?:and|und|et|y|e|&) ")
 _SMALL = re.compile(r"(?:v[ao]n|de[rnl]?|della|d[iauo]|dos|l[ae]|bin|[ae]l|te[nr]|zur?)\Z", re.IGNORECASE)
-_CALENDAR = re.compile(
-    r"(?:(?:mon|tues?|wed(?:nes)?|thur?s?|fri|sat(?:ur)?|sun)(?:day)?|jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may"
-    r"|june?|july?|aug(?:ust)?|sept?|(?:sept|nov|dec)ember|oct(?:ober)?|nov|dec|(?:mo|di|mi|do|fr|sa|so)(?=[.,]))[.,]*",
+_WEEKDAY = re.compile(
+    r",? (?:(?:mon|tues?|wed(?:nes)?|thur?s?|fri|satur|sat|sun)(?:day)?\b|(?:mo|di|mi|do|fr|sa|so)\b(?=[.,]))[.,]*\Z",
     re.IGNORECASE,
-).fullmatch
-"""Matches a day of the week or a month, which are left where a date was cut off."""
+)
+"""Matches a day of the week that is left where a date was cut off."""
 
 
 class Heading:
@@ -124,28 +121,21 @@ def of_objects(held: Sequence[dict[str, object]]) -> str:
     known = {one["@id"]: one for one in (*parts, *held) if isinstance(one.get("@id"), str)}
     for one in held:
         value = one.get("author") or one.get("creator")
-        value = value.get("@list", value) if isinstance(value, dict) else value
-        authors = [one for author in (value if isinstance(value, list) else [value]) for one in _each(author)]
-        names = [_name(author, known) for author in authors[:AUTHORS_MAX]]
-        if any(names):
-            return join_names(list(dict.fromkeys(name for name in names if name)))
+        authors = listed(value.get("@list", value) if isinstance(value, dict) else value)
+        names = [name for author in authors[:AUTHORS_MAX] for name in _names(author, known) if name]
+        if names:
+            return join_names(list(dict.fromkeys(names)))
     return ""
 
 
-def _each(author: object) -> list[object]:
-    """Return the authors that an object names, which are several where its name is a list."""
-    names = author.get("name") if isinstance(author, dict) else None
-    return names[:AUTHORS_MAX] if isinstance(names, list) else [author]
-
-
-def _name(author: object, known: Mapping[object, dict[str, object]]) -> str:
-    """Return an author's name, which may stand with another object of the same identifier."""
-    name = value_of(author, "name")
-    if not name and isinstance(author, dict):
-        name = " ".join(filter(None, (value_of(author.get("givenName")), value_of(author.get("familyName")))))
-    if not name and isinstance(author, dict) and isinstance(author.get("@id"), str):
-        name = value_of(known.get(author["@id"]), "name")
-    return clean_name(name)
+def _names(author: object, known: Mapping[object, dict[str, object]]) -> Iterator[str]:
+    """Yield the names of an author, which are several in a list, and may be with another object of the same `@id`."""
+    names = author
+    if isinstance(author, dict):
+        named = known.get(author["@id"], {}) if isinstance(author.get("@id"), str) else {}
+        parts = (value_of(author.get("givenName")), value_of(author.get("familyName")))
+        names = author.get("name") or " ".join(filter(None, parts)) or named.get("name")
+    return (clean_name(value_of(name)) for name in listed(names)[:AUTHORS_MAX])
 
 
 def clean_name(name: str) -> str:
@@ -161,7 +151,7 @@ def clean_name(name: str) -> str:
     return "" if _NO_NAME.match(name) else name[:BYLINE_MAX]
 
 
-def _names_of(tree: LexborHTMLParser, selector: str) -> dict[str, int]:
+def _names_of(tree: LexborHTMLParser, selector: str, parts: Callable[[str], str]) -> dict[str, int]:
     """Return the names that elements hold, each with the identity of the element around it."""
     nodes = tree.css(selector)
     if len(nodes) > 1:
@@ -171,7 +161,7 @@ def _names_of(tree: LexborHTMLParser, selector: str) -> dict[str, int]:
     for node in nodes[:AUTHORS_MAX]:
         named = node.css_first('[itemprop~="name"],[property~="name"],.fn') or node
         if selector == _NEAR:
-            lines = map(clean_name, named.text(separator="\n").split("\n"))
+            lines = (clean_name(parts(line)) for line in named.text(separator="\n").split("\n"))
             name = names_in(next(filter(None, lines), ""))
         else:
             name = clean_name(named.attributes.get("content") or named.text(separator=" "))
@@ -185,10 +175,7 @@ def names_in(text: str, *, is_sure: bool = True) -> str:
     said = _SAYS_BY.match(text)
     text = text[said.end() :] if said is not None else text
     end = _ENDS.search(text)
-    kept = (text if end is None else text[: end.start()]).split()
-    while len(kept) > 2 * (end is None) and _CALENDAR(kept[-1]) is not None:
-        kept.pop()
-    text = " ".join(kept).strip(" ,.;:")
+    text = _WEEKDAY.sub("", (text if end is None else text[: end.start()]).rstrip()).strip(" ,.;:")
     parts = [part.split() for part in _AND.split(text)]
     if "," in text and not all(len(part) > 1 and _is_name(part) for part in parts):
         text = text.partition(",")[0]
@@ -204,44 +191,40 @@ def _is_name(words: Sequence[str]) -> bool:
     return all(word[0].isupper() or _SMALL.match(word) is not None for word in words)
 
 
-def in_lines(lines: Iterable[str]) -> str:
-    """Return the author whom the lines around a heading name first: behind `By`, or on the line after it."""
-    is_next = is_sure = False
-    for line in lines:
-        for part in _PARTS.split(line[:_LINE_CHARACTERS_MAX]):
-            said = _SAYS_BY.match(part.strip())
-            rest = part.strip()[said.end() :] if said is not None else part if is_next else ""
-            is_sure = is_next or (said is not None and bool(said["sure"]))
-            is_next = said is not None and not rest.strip()
-            if rest and (name := names_in(rest[:_NAME_CHARACTERS_MAX], is_sure=is_sure)):
-                return name
-    return ""
-
-
-def of_tree(tree: LexborHTMLParser, *selectors: str) -> str:
+def _of_tree(tree: LexborHTMLParser, selectors: Sequence[str], parts: Callable[[str], str]) -> str:
     """Return the author that elements of a tree name; empty if several do that do not stand together."""
     for selector in selectors:
-        names = _names_of(tree, selector)
+        names = _names_of(tree, selector, parts)
         if names and len(set(names.values())) == 1:
             return join_names(list(names))
     return ""
 
 
-def of_page(heading: Heading, *, is_article: bool) -> str:
+def of_page(heading: Heading, parts: Callable[[str], str], *, is_article: bool) -> str:
     """Return the author that elements of a page name: of the first post of a thread; of an article, those around its
-    heading; or those of the whole page.
+    heading; or those of the whole page. An article's may be in a line around its heading, divided by `parts`.
     """
     if heading.post:
-        names = _names_of(LexborHTMLParser(heading.post), _OF_POST) if is_regular(heading.post) else {}
+        names = _names_of(LexborHTMLParser(heading.post), _OF_POST, parts) if is_regular(heading.post) else {}
         return next(iter(names), "")
-    if is_article and is_regular(heading.piece):
-        near = LexborHTMLParser(heading.piece)
-        if byline := of_tree(near, *_STATED) or of_tree(near, _NEAR):
-            return byline
+    near = LexborHTMLParser(heading.piece) if is_article and is_regular(heading.piece) else None
+    if near is not None and (byline := _of_tree(near, (*_STATED, _NEAR), parts)):
+        return byline
     tree = heading.document.tree if _AUTHORED(heading.document.utf8()) is not None else None
-    return of_tree(tree, *_STATED) if tree is not None else ""
+    return (_of_tree(tree, _STATED, parts) if tree is not None else "") or (
+        _of_text(heading, parts) if is_article else ""
+    )
 
 
-def of_text(heading: Heading, parts: Callable[[str], str]) -> str:
-    """Return the author whom the lines around a heading name, divided by `parts`."""
-    return in_lines(map(parts, heading.lines)) if _BY_IN_TEXT(heading.piece) is not None else ""
+def _of_text(heading: Heading, parts: Callable[[str], str]) -> str:
+    """Return the author whom the lines around a heading, divided by `parts`, name behind `By`, or on the next line."""
+    is_next = is_sure = False
+    for line in heading.lines if _BY_IN_TEXT(heading.piece) is not None else ():
+        for part in map(str.strip, _PARTS.split(parts(line[:_LINE_CHARACTERS_MAX]))):
+            said = _SAYS_BY.match(part)
+            rest = part[said.end() :] if said is not None else part if is_next else ""
+            is_sure = is_next or (said is not None and bool(said["sure"]))
+            is_next = said is not None and not rest
+            if rest and (name := names_in(rest[:_NAME_CHARACTERS_MAX], is_sure=is_sure)):
+                return name
+    return ""

@@ -9,7 +9,7 @@ from typing import Any
 
 from gossamer.model.pages import Page
 from gossamer.stages.process import bylines
-from gossamer.stages.process.jsonld import value_of
+from gossamer.stages.process.jsonld import listed, value_of
 from gossamer.stages.process.scan import automaton
 from gossamer.stages.process.zones import without_zone
 
@@ -163,9 +163,7 @@ def facts(
     byline = bylines.of_objects(_article_first(held)) or bylines.of_metas(metas)
     sites = {site, *_organizations(held)}
     if not byline or byline in sites:
-        is_article = _UNDATED.isdisjoint(types)
-        author = bylines.of_page(heading, is_article=is_article)
-        author = author or (bylines.of_text(heading, without_days) if is_article else "")
+        author = bylines.of_page(heading, _without_days, is_article=_UNDATED.isdisjoint(types))
         byline = author if author and not (byline and author in sites) else byline
     found: dict[str, object] = {
         "published": published,
@@ -245,7 +243,7 @@ def date_within(text: str) -> datetime | None:
     return moment(days[0][0] + (rest if _TIME_OF_DAY.match(rest) else ""))
 
 
-def without_days(text: str) -> str:
+def _without_days(text: str) -> str:
     """Return a short text with a mark between two parts in place of each day."""
     return _days().sub(" | ", text) if len(text) <= _LABEL_CHARACTERS_MAX else text
 
@@ -424,7 +422,7 @@ def _dates(held: Sequence[dict[str, object]], *names: str) -> Iterator[str]:
 def _types(held: Sequence[dict[str, object]]) -> Iterator[str]:
     for one in held:
         value = one.get("@type")
-        for name in _listed(value):
+        for name in listed(value):
             if isinstance(name, str) and (local := _LOCAL.sub("", name)):
                 yield local[:80]
 
@@ -432,13 +430,9 @@ def _types(held: Sequence[dict[str, object]]) -> Iterator[str]:
 def _organizations(held: Sequence[dict[str, object]]) -> Iterator[str]:
     """Yield the names of organizations that objects describe, or name as their publisher or author."""
     for one in held:
-        for value in (one, one.get("publisher"), *(_listed(one.get("author")))):
+        for value in (one, one.get("publisher"), *listed(one.get("author"))):
             if isinstance(value, dict) and any("Organi" in name for name in _types([value])):
                 yield bylines.clean_name(value_of(value.get("name")))
-
-
-def _listed(value: object) -> list[object]:
-    return value if isinstance(value, list) else [value]
 
 
 def _license(held: Sequence[dict[str, object]]) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -73,12 +73,16 @@ def _valid(found: re.Match[str]) -> str:
     return mark if len(mark) == 2 else "" if mark == "\\" else f"\\u{ord(mark):04x}"
 
 
+def listed(written: object) -> list[Any]:
+    """Return a value of JSON-LD as a list."""
+    return written if isinstance(written, list) else [written]
+
+
 def value_of(written: object, *keys: str) -> str:
     """Return a value of JSON-LD as text: itself, the first of a list, or what an object holds under the first key."""
-    if isinstance(written, list):
-        written = written[0] if written else None
+    written = next(iter(listed(written)), None)
     if isinstance(written, dict):
         written = next((written[key] for key in (*keys, "@value") if written.get(key)), None)
-        written = written[0] if isinstance(written, list) and written else written
+        written = next(iter(listed(written)), None)
         written = written.get("@value") if isinstance(written, dict) else written
     return unescape(written) if isinstance(written, str) else ""
