@@ -89,14 +89,22 @@ class Heading:
 
     def __init__(self, document: HtmlDocument) -> None:
         self.document = document
-        body = document.utf8()
+
+    @cached_property
+    def post(self) -> bytes:
+        """The beginning of a thread's first post, from its author on; empty if the page is no thread."""
+        body = self.document.utf8()
         post = _POSTED(body) if _THREAD(body) is not None else None
-        found = post or _HEADING(body)
-        at = found.start() if found is not None else 0
+        return body[post.start() : post.start() + _POST_BYTES_MAX] if post is not None else b""
+
+    @cached_property
+    def piece(self) -> bytes:
+        """The markup; empty if there is neither."""
+        body = self.document.utf8()
+        found = _POSTED(body) if self.post else _HEADING(body)
+        at: int = found.start() if found is not None else len(body)
         start = max(at - 1_500, body.rfind(b"</script>", 0, at), 0)
-        self.piece: bytes = body[body.find(b"<", start) : at + 8_000] if found is not None else b""
-        self.post: bytes = body[at : at + _POST_BYTES_MAX] if post is not None else b""
-        """The beginning of the post."""
+        return body[body.find(b"<", start) : at + 8_000] if found is not None else b""
 
     @cached_property
     def lines(self) -> list[str]:
@@ -211,9 +219,8 @@ def of_page(heading: Heading, parts: Callable[[str], str], *, is_article: bool) 
     if near is not None and (byline := _of_tree(near, (*_STATED, _NEAR), parts)):
         return byline
     tree = heading.document.tree if _AUTHORED(heading.document.utf8()) is not None else None
-    return (_of_tree(tree, _STATED, parts) if tree is not None else "") or (
-        _of_text(heading, parts) if is_article else ""
-    )
+    byline = _of_tree(tree, _STATED, parts) if tree is not None else ""
+    return byline or (_of_text(heading, parts) if is_article else "")
 
 
 def _of_text(heading: Heading, parts: Callable[[str], str]) -> str:
