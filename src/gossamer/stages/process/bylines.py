@@ -76,9 +76,10 @@ _ENDS = re.compile(
     r"|(?<=[a-z]{3})\.\s"
 )
 _AND = re.compile(r",(?: ?(?:and|und|et|y|e|&) )?| (?:and|und|et|y|e|&) ")
-_SMALL = re.compile(r"(?:v[ao]n|de[rnl]?|della|d[iauo]|dos|l[ae]|bin|[ae]l|te[nr]|zur?)\Z", re.IGNORECASE)
+_SMALL = re.compile(r"(?:v[ao]n|de[rnl]?|della|d[iauo]|dos|l[ae]|bin|[ae]l|ten|ter|zur?)\Z", re.IGNORECASE)
 _WEEKDAY = re.compile(
-    r",? (?:(?:mon|tues?|wed(?:nes)?|thur?s?|fri|satur|sat|sun)(?:day)?\b|(?:mo|di|mi|do|fr|sa|so)\b(?=[.,]))[.,]*\Z",
+    r",? (?:(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\b"
+    r"|(?:mo|di|mi|do|fr|sa|so)\b(?=[.,]))[.,]*\Z",
     re.IGNORECASE,
 )
 """Matches a day of the week that is left where a date was cut off."""
