@@ -1,7 +1,7 @@
 """Bylines: who wrote a page, by its JSON-LD, its meta elements, its elements that name an author, and its text."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from selectolax.lexbor import LexborHTMLParser
@@ -13,11 +13,6 @@ from gossamer.stages.process.scan import ScannedMarkup, automaton, unescape
 
 BYLINE_MAX = 500
 AUTHORS_MAX = 100
-NAMES = (
-    "author", "articleauthor", "citationauthor", "dccreator", "dctermscreator", "parselyauthor", "byl",
-    "citationauthors", "bepresscitationauthor", "eprintscreatorsname", "sailthruauthor",
-)  # fmt: skip
-"""Names of `meta` elements, as `facts.bare` makes them."""
 _NAME_CHARACTERS_MAX = 100
 """Length of an author's name that an element holds."""
 _NAME_CHARACTERS_MIN = 3
@@ -113,9 +108,9 @@ class Heading:
         return ScannedMarkup(without_hidden(self.piece)[0]).text().split("\n")
 
 
-def of_metas(metas: Mapping[str, Sequence[str]]) -> str:
-    """Return the authors that meta elements of one name give: of the name that gives most."""
-    lists = [list(dict.fromkeys(filter(None, map(clean_name, metas.get(name, ()))))) for name in NAMES]
+def of_metas(values: Iterable[Sequence[str]]) -> str:
+    """Return the authors that meta elements of one name give: of the name that gives most. `values` are by name."""
+    lists = [list(dict.fromkeys(filter(None, map(clean_name, some)))) for some in values]
     return join_names(max(lists, key=len))
 
 

@@ -1,10 +1,13 @@
 # ruff: noqa: RUF001 - months of many languages
 """Facts: metadata in a page's markup about its content: when it was published, by whom, under which license."""
 
+import pkgutil
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from gossamer.model.pages import Page
@@ -20,20 +23,9 @@ TIMES_MAX = 50
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # Programs write it for a date that they lack.
 _NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 TYPES_MAX = 50
-_PUBLISHED = (
-    "articlepublishedtime", "datepublished", "citationpublicationdate", "parselypubdate", "dcdateissued",
-    "dctermsissued", "dctermscreated", "dcdate", "date", "pubdate", "publishdate", "sailthrudate", "articlepublished",
-    "publishedtime", "articlepublisheddate", "publicationdate", "publisheddate", "dccreated", "dcdatecreated",
-    "dctermsdate", "datecreated", "citationdate", "bepresscitationdate", "rnewsdatepublished", "dcissued", "created",
-    "regdate", "published", "originalpublicationdate", "vrpublishedtime", "cxenseparserecspublishtime",
-    "shareaholicarticlepublishedtime", "citationonlinedate",
-)  # fmt: skip
-_MODIFIED = (
-    "articlemodifiedtime", "updatedtime", "datemodified", "dctermsmodified", "lastmodified", "dcmodified",
-    "updateddate", "msdate",
-)  # fmt: skip
-_LICENSES = ("license", "dcrights", "dctermslicense", "dctermsrights")
-MEANING = frozenset((*_PUBLISHED, *_MODIFIED, *bylines.NAMES, *_LICENSES))
+_WRITTEN = tomllib.loads((pkgutil.get_data("gossamer.stages.process", "facts.toml") or b"").decode())
+_METAS: dict[str, list[str]] = _WRITTEN["metas"]
+MEANING = frozenset(chain.from_iterable(_METAS.values()))
 """Names of `meta` elements that `facts` knows, as `bare` makes them."""
 _MARKS = str.maketrans("", "", ":.-_ ")
 _ISO = re.compile(
@@ -47,23 +39,7 @@ _YEARS = range(1500, 2100)  # Below, they are of the Persian or the Islamic cale
 _HALF_DAY = re.compile(r"\b(\d{1,2})(:\d{2}(?::\d{2})?)\s?([ap])\.?m\b\.?", re.IGNORECASE | re.ASCII)
 _CTIME = re.compile(r"\b(\d\d?) +(\d\d:\d\d:\d\d)( [A-Z]{2,5})? (\d{4})\b", re.ASCII)
 """Day, time, zone and year as the C library and Mailman write them."""
-_MONTHS = (
-    "jan|ene|gen|янв|sty|oca|січ|led|ian|tammi|ιαν|يناير|ינואר|มกราคม",
-    "feb|fév|fev|lut|фев|şub|лют|úno|helmi|φεβ|فبراير|פברואר|กุมภาพันธ์",
-    "mar|mär|maa|мар|бер|bře|már|μάρ|μαρ|مارس|מרץ|มีนาคม",
-    "apr|avr|abr|kwi|апр|nis|кві|dub|huhti|ápr|απρ|أبريل|אפריל|เมษายน",
-    "may|mai|mei|maj|mag|май|мая|тра|kvě|touko|máj|μάι|μαΐ|مايو|מאי|พฤษภาคม",
-    "jun|juin|giu|cze|июн|haz|чер|červen|června|lipanj|lipnj|kesä|jún|iun|ιουν|ιούν|يونيو|יוני|มิถุนายน",
-    "jul|juil|lug|lip|июл|tem|лип|srpanj|srpnj|červenec|červenc|heinä|júl|iul|ιουλ|ιούλ|يوليو|יולי|กรกฎาคม",
-    "aug|août|ago|sier|авг|ağu|сер|srpen|srpna|elo|agu|ogos|αυγ|αύγ|أغسطس|אוגוסט|สิงหาคม",
-    "sep|set|wrz|сен|eyl|вер|zář|syys|sze|σεπ|سبتمبر|ספטמבר|กันยายน",
-    "oct|okt|ott|out|paź|окт|eki|жов|říj|loka|οκτ|أكتوبر|אוקטובר|ตุลาคม",
-    "nov|lis|ноя|kas|лис|marras|νοε|νοέ|نوفمبر|נובמבר|พฤศจิกายน",
-    "dec|dez|déc|dic|des|gru|дек|ara|гру|pros|joulu|δεκ|ديسمبر|דצמבר|ธันวาคม",
-)
-"""How the months begin in English, German, French, Spanish, Catalan, Italian, Portuguese, Romanian, Dutch, Finnish, in
-Scandinavia, in Hungarian, Polish, Czech, Russian, Ukrainian, Greek, Turkish, Indonesian, Arabic, Hebrew and Thai."""
-_MONTH_OF = {begin: number for number, begins in enumerate(_MONTHS, 1) for begin in begins.split("|")}
+_MONTH_OF = {begin: number for number, begins in enumerate(_WRITTEN["months"], 1) for begin in begins.split("|")}
 _MONTH = rf"({'|'.join(sorted(_MONTH_OF, key=len, reverse=True))})[^\W\d_]{{0,8}}\.?"
 _DAY = r"([0-3]?[0-9])(?:st|nd|rd|th|er|º|\.)?"
 _BEFORE_TIME = r"(?:[\s,|·\u2013-]|\b(?:at|um|om|à|às|a las|saat|kl\b\.?|klo)(?!\w)){1,6}"
@@ -144,9 +120,9 @@ def facts(
     of_elements = _times(times, latest)
     media = [one for one in held if not _MEDIA.isdisjoint(_types([one]))]
     others = _article_first([one for one in held if one not in media] if media else held)
-    written = [*_dates(others, "datePublished", "dateCreated", "datePosted"), *_meta_values(metas, _PUBLISHED)]
+    written = [*_dates(others, "datePublished", "dateCreated", "datePosted"), *_meta_values(metas, "published")]
     published = _first(written, latest)
-    modified = _first((*_dates(others, "dateModified"), *_meta_values(metas, _MODIFIED)), latest)
+    modified = _first((*_dates(others, "dateModified"), *_meta_values(metas, "modified")), latest)
     published = published or of_elements.get("published")
     if published is None and not any(map(_is_article, others)):
         published = _first(_dates(media, "datePublished", "uploadDate", "dateCreated"), latest)
@@ -160,7 +136,9 @@ def facts(
         published = of_lines.get("published") or of_elements.get("first")
         modified = modified or of_elements.get("modified") or of_lines.get("modified")
     unread = next((one for one in written if moment(one) is None), "")
-    byline = bylines.of_objects(_article_first(held)) or bylines.of_metas(metas)
+    byline = bylines.of_objects(_article_first(held)) or bylines.of_metas(
+        [metas.get(name, ()) for name in _METAS["author"]]
+    )
     sites = {site, *_organizations(held)}
     if not byline or byline in sites:
         author = bylines.of_page(heading, _without_days, is_article=_UNDATED.isdisjoint(types))
@@ -170,7 +148,7 @@ def facts(
         "published_written": "" if published else unread[: bylines.BYLINE_MAX],
         "modified": modified or of_elements.get("modified"),
         "byline": byline,
-        "license": licenses[0] or _license(held) or next(iter(_meta_values(metas, _LICENSES)), "") or licenses[1],
+        "license": licenses[0] or _license(held) or next(iter(_meta_values(metas, "license")), "") or licenses[1],
         "schema_types": types,
     }
     return {name: value for name, value in found.items() if value}
@@ -377,8 +355,13 @@ def _first(written: Iterable[str], latest: datetime) -> datetime | None:
     return next((time for time in map(moment, written) if time is not None and time <= latest), None)
 
 
-def _meta_values(metas: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[str]:
-    return [value for name in names for value in metas.get(name, ()) if value]
+def _meta_values(metas: Mapping[str, Sequence[str]], says: str) -> list[str]:
+    return [value for some in _by_name(metas, says) for value in some if value]
+
+
+def _by_name(metas: Mapping[str, Sequence[str]], says: str) -> list[Sequence[str]]:
+    """Return the values of the meta elements that say something, by their names."""
+    return [metas.get(name, ()) for name in _METAS[says]]
 
 
 def _objects(blocks: Sequence[object]) -> Iterator[dict[str, object]]:
