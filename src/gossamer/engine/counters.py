@@ -242,7 +242,8 @@ class CrawlCounters:
                 methods = totals.text_methods
                 method = row.text_method if row.text_method in TEXT_METHODS else OTHER
                 methods[method] = methods.get(method, 0) + 1
-        self._note_redirects(row)
+        if row.outcome == "redirected" or self._led[1]:
+            self._note_redirects(row)
         totals.outcomes[row.outcome] = totals.outcomes.get(row.outcome, 0) + 1
         totals.body_bytes += row.body_bytes
         totals.fetch_s += row.fetch_s
@@ -260,7 +261,7 @@ class CrawlCounters:
             if times == LED_AWAY_MIN:
                 why = "a session may have ended, or a network may want a login"
                 self.warn_for_now("redirects", f"the last {times} redirects all lead to {place}: {why}")
-        elif row.outcome == "fetched" and place != led_to and times:
+        elif row.outcome == "fetched" and place != led_to:
             self._led = "", 0
             self.warn_for_now("redirects", "")
 

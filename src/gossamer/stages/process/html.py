@@ -133,6 +133,7 @@ class HtmlDocument:
     def __init__(self, page: Page, options: ProcessOptions) -> None:
         self._page = page
         self._options = options
+        self._decoded: tuple[bytes, str] | None = None
         self._markup: Markup | None = None
         self._overrun: TimeoutError | None = None
         """The interruption of the scan, which no further module begins again."""
@@ -142,7 +143,7 @@ class HtmlDocument:
     @property
     def charset(self) -> str:
         """The encoding that was used, by its WHATWG name in lower case."""
-        return self._decoded[1]
+        return (self._decoded or self._decode())[1]
 
     @property
     def markup(self) -> Markup:
@@ -213,12 +214,12 @@ class HtmlDocument:
 
     def utf8(self) -> bytes:
         """Return the page's bytes in UTF-8; errors in a page that declares UTF-8 are still there."""
-        return self._decoded[0]
+        return (self._decoded or self._decode())[0]
 
-    @cached_property
-    def _decoded(self) -> tuple[bytes, str]:
+    def _decode(self) -> tuple[bytes, str]:
         body, name = to_utf8(self._bytes(), self._page.charset)
-        return _without_nulls(as_html(body) if self._page.media_type == XHTML else body), name
+        self._decoded = _without_nulls(as_html(body) if self._page.media_type == XHTML else body), name
+        return self._decoded
 
     def _bytes(self) -> bytes:
         """Return the page's bytes; if it is too large for memory, only its first `markup_bytes_max`."""

@@ -179,7 +179,7 @@ class LinkExtractor(TypedModule):
             findings.links.extend(links.take())
         if page.body_bytes <= BARE_BYTES_MAX and _SHOWN.isdisjoint(one.link_type for one in findings.links):
             scripted = [("meta_refresh", href) for href in islice(_leads(document.utf8()), 1)]
-        if links is not None:
+        if links is not None and scripted:
             for link_type, href in scripted:
                 links.add(link_type, href)
             findings.links.extend(links.take())
