@@ -1,7 +1,9 @@
 """Operations: what can be asked over HTTP, one value each. Routes and their description (OpenAPI) are made of these."""
 
 import asyncio
+import pkgutil
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -228,20 +230,7 @@ def answer(found: Mapping[str, object], status: int = 200) -> Response:
     return error(STATUSES.get(found.get("kind"), 422), str(found.get("error", "refused")), headers)
 
 
-PROBLEMS = {
-    "400": "The body is not JSON, or broke off.",
-    "401": "The token is missing or wrong.",
-    "403": "Another site asks.",
-    "404": "There is no such crawl.",
-    "405": "There is no such method.",
-    "408": "The body came too slowly.",
-    "409": "Not in the crawl's present state: it does not run, or is ending.",
-    "413": "The body is too long.",
-    "415": "The body is not said to be JSON.",
-    "421": "This name is not served here.",
-    "422": "A field is missing, unknown or wrong, or the crawl refuses.",
-    "504": "No answer in time.",
-}
+PROBLEMS: dict[str, str] = tomllib.loads((pkgutil.get_data("gossamer.console", "problems.toml") or b"").decode())
 SCHEMAS = "#/components/schemas/"
 
 

@@ -4,8 +4,11 @@ Stylesheets name by `url()` and `@import` (CSS Syntax Level 3, sections 4.3.6 an
 `image-set()` (CSS Images Level 4, section 2.2). For replay of archived pages. Off unless `scope.embeds` asks for it.
 """
 
+import pkgutil
 import re
 from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
 
 from gossamer.model.links import EMBED, Found
 from gossamer.model.pages import Findings, Page
@@ -109,44 +112,24 @@ def _unescape(match: re.Match[str]) -> str:
 
 CSS = "text/css"
 SVG = "image/svg+xml"
-_RELATIONS = frozenset(
-    (
-        "stylesheet", "icon", "apple-touch-icon", "apple-touch-icon-precomposed", "mask-icon", "preload",
-        "modulepreload", "manifest",
-    )
-)  # fmt: skip
-LAZY = (
-    "data-src", "data-lazy-src", "data-original", "data-lazy", "data-lazyload", "data-echo", "data-flickity-lazyload",
-)  # fmt: skip
-_LAZY_SETS = ("data-srcset", "data-lazy-srcset")
-LATE = {"src": LAZY, "srcset": _LAZY_SETS, "poster": ("data-poster",)}
-"""Where scripts that load images late (lazysizes, lozad, WordPress) keep what they move to an attribute."""
-BACKGROUNDS = frozenset((
-    "data-bg", "data-bg-src", "data-bg-image", "data-background", "data-background-image", "data-background-src",
-    "data-bgset", "data-image-src", "data-lazy-background", "data-setbg",
-))  # fmt: skip
-"""Where scripts keep a background: an address, `url()` with one; in `data-bgset` (lazysizes) some `srcset`."""
-# Tag: attributes that hold one address each.
-SOURCES: Mapping[str, tuple[str, ...]] = {
-    "img": ("src", "lowsrc", *LAZY),
-    "image": ("href", "xlink:href", "src"),
-    "source": ("src", "data-src"),
-    "script": ("src", "href", "xlink:href"),
-    "video": ("src", "poster", "data-src", "data-poster"),
-    "object": ("data",),
-    "iframe": ("src", "data-src", "data-lazy-src"),
-    "amp-video": ("src", "poster"),
-    **dict.fromkeys(("use", "feimage"), ("href", "xlink:href")),
-    **dict.fromkeys(("audio", "track", "embed", "input", "frame", "bgsound"), ("src",)),
-    **dict.fromkeys(("amp-img", "amp-anim", "amp-audio"), ("src",)),
-    **dict.fromkeys(("body", "table", "tr", "td", "th"), ("background",)),
-}  # fmt: skip
-SETS: Mapping[str, tuple[str, ...]] = {
-    "img": ("srcset", *_LAZY_SETS),
-    "source": ("srcset", *_LAZY_SETS),
-    "amp-img": ("srcset",),
-    "link": ("imagesrcset",),
-}
+
+
+class _Names(msgspec.Struct, frozen=True):
+    """The tables of embeds.toml."""
+
+    relations: frozenset[str]
+    backgrounds: frozenset[str]
+    late: dict[str, tuple[str, ...]]
+    sources: dict[str, tuple[str, ...]]
+    sets: dict[str, tuple[str, ...]]
+
+
+_names = msgspec.toml.decode(pkgutil.get_data("gossamer.stages.process", "embeds.toml") or b"", type=_Names)
+BACKGROUNDS = _names.backgrounds
+LATE = _names.late
+LAZY = LATE["src"]
+SOURCES = _names.sources | {"img": (*_names.sources["img"], *LAZY)}
+SETS = _names.sets | {name: (*_names.sets[name], *LATE["srcset"]) for name in ("img", "source")}
 _WALK = ElementWalk((*SOURCES, *SETS))
 _STYLE = re.compile(rb"[\t\n\f\r ](?i:style)[\t\n\f\r ]*+=[\t\n\f\r ]*+(?:\"([^\"<>]*+)\"|'([^'<>]*+)')")
 _BACKGROUND = re.compile(
@@ -203,7 +186,7 @@ def _of_headers(page: Page, options: ProcessOptions) -> list[Found]:
 
 
 def _is_resource(rel: str) -> bool:
-    return not _RELATIONS.isdisjoint(rel.lower().split())
+    return not _names.relations.isdisjoint(rel.lower().split())
 
 
 def resources_in(body: bytes) -> Iterator[Named]:
