@@ -6,21 +6,13 @@ from collections.abc import Iterable, Mapping
 from gossamer.config.gather import nest
 from gossamer.config.toml import read_assignment
 from gossamer.lab.simulate.options import SimulateOptions
-from gossamer.lab.simulate.presets import PRESETS, SYNTHETIC, synthetic_web
+from gossamer.lab.simulate.presets import OF_DRAWN_HOSTS, PRESETS, SYNTHETIC, synthetic_web
 from gossamer.lab.simulate.revisits import RevisitsOptions
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.model.errors import ConfigError
 from gossamer.options import OptionsError, Section, convert, keys_of, nearest, to_table
 
 SIMWEB = "simweb."
-OF_DRAWN_HOSTS = frozenset(
-    f"web.{name}"
-    for name in (
-        "hosts", "pages", "zipf_exponent", "hosts_per_address", "fetch_sigma_host", "slow_share", "dead_host_share",
-        "denied_host_share", "crawl_delay_share", "crawl_delay_s", "giant_pages", "giant_fetch_s",
-    )
-)  # fmt: skip
-"""Options without meaning for a synthetic web, whose hosts come with their sizes, addresses and delays."""
 Values = dict[str, object]
 """By dotted key."""
 

@@ -4,6 +4,7 @@ The published ones are data (`presets.toml`).
 """
 
 import pkgutil
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -11,7 +12,7 @@ import msgspec
 
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simweb.options import SimwebOptions
-from gossamer.options import to_table
+from gossamer.options import convert, to_table
 
 ASSUMED = "assumed"
 UNITS = ("request", "tls", "document", "kb", "link")
@@ -42,6 +43,9 @@ class SimulationPreset:
     published: Published | None = None
 
 
+_SYNTHETIC = tomllib.loads((pkgutil.get_data("gossamer.lab.simulate", "synthetic.toml") or b"").decode())
+OF_DRAWN_HOSTS = frozenset(f"web.{name}" for name in _SYNTHETIC["of_drawn_hosts"])
+"""Options without meaning for a synthetic web, whose hosts come with their sizes, addresses and delays."""
 LOOPBACK_S = 0.01
 """Seconds that a request on loopback takes beside the latency of the synthetic web."""
 
@@ -56,44 +60,22 @@ def synthetic_web(simweb: SimwebOptions) -> dict[str, object]:
         "web.hosts_per_address": simweb.hosts / simweb.addresses,
         "web.links_per_page": simweb.links_per_page,
         "web.new_urls_per_page": float(simweb.children_per_page),
-        "web.same_host_share": 1.0,
         "web.fetch_s_median": simweb.latency_s + LOOPBACK_S,
-        "web.fetch_sigma_host": 0.0,
-        "web.fetch_sigma_page": 0.1,
         "web.slow_s_median": simweb.slow_s_median,
         "web.slow_sigma": simweb.slow_sigma,
         "web.page_bytes_mean": 1.28 * simweb.bytes_median,
-        "web.wire_share": 1.0,
-        "web.https_share": 0.0,
-        "web.dead_host_share": 0.0,
-        "web.error_share": 0.0,
-        "web.lookup_s": 0.001,
-        "machine.shards": 1,
-        "machine.cores": 2.0,
-        "machine.price_per_hour": 0.0,
-        "machine.concurrency": 256,
+        **_SYNTHETIC["fixed"],
     }
 
 
 def even_web(seed: int) -> SimwebOptions:
     """Return the synthetic web of `simweb-even`: 60 hosts of about one size, none odd."""
-    return SimwebOptions.plain(seed=seed, hosts=60, pages=2_400, zipf_exponent=0.2, latency_s=0.02, links_per_page=20)
+    return convert(SimwebOptions, _SYNTHETIC["simweb-even"] | {"seed": seed})
 
 
 def uneven_web(seed: int) -> SimwebOptions:
     """Return the synthetic web of `simweb-uneven`: sizes by Zipf's law, slow hosts, Crawl-delays, closed hosts."""
-    return SimwebOptions(
-        seed=seed,
-        hosts=60,
-        pages=900,
-        zipf_exponent=0.6,
-        latency_s=0.02,
-        links_per_page=20,
-        slow_s_median=0.4,
-        crawl_delay_s=2.0,
-        behaviours=("slow", "robots_crawl_delay", "robots_deny_all", "robots_404", "robots_allow", "compressed"),
-        shares={"slow": 0.2, "robots_crawl_delay": 0.1, "robots_deny_all": 0.05},
-    )
+    return convert(SimwebOptions, _SYNTHETIC["simweb-uneven"] | {"seed": seed})
 
 
 SYNTHETIC: Mapping[str, Callable[[int], SimwebOptions]] = {"simweb-even": even_web, "simweb-uneven": uneven_web}

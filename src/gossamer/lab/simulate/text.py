@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from gossamer.lab.simulate.arguments import OF_DRAWN_HOSTS, settable_keys
+from gossamer.lab.simulate.arguments import settable_keys
 from gossamer.lab.simulate.options import SimulateOptions
-from gossamer.lab.simulate.presets import PRESETS, source_of
+from gossamer.lab.simulate.presets import OF_DRAWN_HOSTS, PRESETS, source_of
 from gossamer.lab.simulate.result import LIMITS, Simulated
 from gossamer.model.words import bit_rate, duration, size
 from gossamer.options import to_table

@@ -11,18 +11,14 @@ from typing import Literal
 import msgspec
 
 from gossamer.lab.simweb import robots
+from gossamer.lab.simweb.behaviors import read
 from gossamer.lab.simweb.hosts import WebHost
 from gossamer.lab.simweb.sheet import FOLLOWED, Made, Mark, ServedAnswer
 from gossamer.lab.simweb.web import Web, parts_of
 
 Scope = Literal["prefix", "host", "domain", "any"]
 HOPS_MAX = 5
-OUTCOME_OF_MANNER = {
-    "stall": "timeout", "drip": "timeout", "cut": "protocol_error", "reset": "protocol_error",
-    "empty": "protocol_error", "garbage": "protocol_error", "alert": "protocol_error",
-    "flood_extension": "too_large", "flood_folded": "too_large", "flood_interim": "too_large",
-    "flood_headers": "too_large", "flood_trailers": "too_large", "flood_head_bytes": "timeout",
-}  # fmt: skip
+OUTCOME_OF_MANNER: dict[str, str] = read("replies.toml")["outcomes"]
 OUTCOME_OF_STATUS = {402: "payment_required", 451: "legally_blocked"}
 EMBED = "embed"
 DEAD_ALSO = ("robots_unreachable", "host_closed")

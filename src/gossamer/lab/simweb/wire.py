@@ -1,6 +1,8 @@
 """Wire: HTTP/1.1 as bytes: requests read, heads written, and answers without end. No socket."""
 
+import pkgutil
 import re
+import tomllib
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
@@ -99,31 +101,19 @@ def _reason(status: int) -> str:
 
 # Answers without end, most of which hold no content: how each begins, and what is sent again and again.
 
-_OK = b"HTTP/1.1 200 OK\r\nServer: simweb\r\nContent-Type: text/html; charset=utf-8\r\n"
-_CHUNKED = _OK + b"Transfer-Encoding: chunked\r\n\r\n"
-_PIECE_BYTES = 48_000
-
 
 class Flood(NamedTuple):
     """One answer without end."""
 
     beginning: bytes
     again: bytes
-    pause_s: float = 0.004
+    pause_s: float
     """Between two pieces, where the client takes all of them."""
 
 
-def _piece(pattern: bytes) -> bytes:
-    return pattern * (_PIECE_BYTES // len(pattern))
-
-
+_FLOODS = tomllib.loads((pkgutil.get_data("gossamer.lab.simweb", "floods.toml") or b"").decode())
 FLOODS = {
-    "flood_bytes": Flood(_CHUNKED, _piece(b"1\r\nx\r\n")),
-    "flood_extension": Flood(_CHUNKED + b"5;note=", _piece(b"made")),
-    "flood_folded": Flood(_OK + b"X-Folded: a\r\n", _piece(b" \r\n")),
-    "flood_interim": Flood(b"", _piece(b"HTTP/1.1 100 Continue\r\n\r\n")),
-    "flood_headers": Flood(_OK, _piece(b"X-Again: and again\r\n")),
-    "flood_trailers": Flood(_CHUNKED + b"1\r\nx\r\n0\r\n", _piece(b"X-Again: and again\r\n")),
-    "flood_head_bytes": Flood(_OK + b"X-Slow: ", b"a", 0.005),
+    manner: Flood(beginning.encode(), again.encode() * (piece_bytes // len(again)), pause_s)
+    for manner, (beginning, again, piece_bytes, pause_s) in _FLOODS.items()
 }
 """By manner (`sheet.Manner`)."""

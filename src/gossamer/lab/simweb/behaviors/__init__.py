@@ -10,7 +10,7 @@ Never    depends on anything but the options
 
 import pkgutil
 import tomllib
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 Kind = Literal["robots", "host", "pages", "trap"]
 
@@ -28,12 +28,12 @@ class Behavior(NamedTuple):
     """The result of a correct crawl."""
 
 
-BEHAVIORS = tuple(
-    Behavior(name, **fields)
-    for name, fields in tomllib.loads(
-        (pkgutil.get_data("gossamer.lab.simweb.behaviors", "declared.toml") or b"").decode()
-    ).items()
-)
+def read(file: str) -> dict[str, Any]:
+    """Return the tables of a file of this package."""
+    return tomllib.loads((pkgutil.get_data("gossamer.lab.simweb.behaviors", file) or b"").decode())
+
+
+BEHAVIORS = tuple(Behavior(name, **fields) for name, fields in read("declared.toml").items())
 SHARES = {each.name: each.share for each in BEHAVIORS}
 ROBOTS = tuple(each.name for each in BEHAVIORS if each.kind == "robots")
 PAGED = tuple(each.name for each in BEHAVIORS if each.kind in ("pages", "trap"))

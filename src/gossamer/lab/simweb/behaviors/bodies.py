@@ -1,8 +1,6 @@
 """Bodies: content codings, framings, charsets, media types, embeds, and pages that are expensive to read."""
 
-import pkgutil
 import struct
-import tomllib
 import zlib
 from collections.abc import Callable
 from functools import lru_cache
@@ -12,6 +10,7 @@ import brotli
 import zstandard
 from isal import isal_zlib
 
+from gossamer.lab.simweb.behaviors import read
 from gossamer.lab.simweb.sheet import HTML, Headers, Made, Manner, Mark, PagePlace, ServedAnswer, Sheet, file_of
 
 BLOCK = b"<p>More of the same, and no end to it in sight, since nobody asked how much it was to be.</p>\n" * 640
@@ -86,7 +85,7 @@ def _spaces(body_bytes: int) -> bytes:
     return b"".join((*pieces, packer.flush()))
 
 
-CHARSET_PAGES = tomllib.loads((pkgutil.get_data("gossamer.lab.simweb.behaviors", "charsets.toml") or b"").decode())
+CHARSET_PAGES = read("charsets.toml")
 
 
 def charsets(place: PagePlace) -> dict[str, Made]:
@@ -146,17 +145,10 @@ MAIN_CSS = (
     b'@import "/embeds/more.css";\nbody { background: url(/embeds/ground.gif) }\n'
     b'@font-face { src: url("font.woff2") }\n'
 )
+_EMBEDS = read("embeds.toml")
 EMBEDDED_FILES = {
-    "plain.gif": ("image/gif", GIF),
-    "small.gif": ("image/gif", GIF + b"1"),
-    "large.gif": ("image/gif", GIF + b"2"),
-    "app.js": ("text/javascript", b"document.title += '!';\n"),
-    "film.mp4": ("video/mp4", b"\0\0\0\x18ftypmp42" * 8),
-    "inline.gif": ("image/gif", GIF + b"3"),
-    "print.css": ("text/css", b"body { color: black }\n"),
-    "more.css": ("text/css", b"p { color: grey }\n"),
-    "ground.gif": ("image/gif", GIF + b"4"),
-    "font.woff2": ("font/woff2", b"wOF2" * 16),
+    name: (kind, (GIF if kind == "image/gif" else b"") + text.encode() * times)
+    for name, (kind, text, times) in _EMBEDS["files"].items()
 }
 
 
@@ -172,11 +164,8 @@ def embeds(place: PagePlace) -> dict[str, Made]:
     sheet = Sheet(place, "", "Embeds")
     sheet.head('<link rel="stylesheet" href="main.css">', embed("main.css"))
     sheet.head('<style>@import url("print.css");</style>', embed("print.css"))
-    sheet.tag('<img src="plain.gif" srcset="small.gif 1x, large.gif 2x" alt="">', embed("plain.gif"))
-    sheet.tag("", embed("small.gif"), embed("large.gif"))
-    sheet.tag('<script src="app.js"></script>', embed("app.js"))
-    sheet.tag('<video src="film.mp4"></video>', embed("film.mp4"))
-    sheet.tag('<div style="background: url(inline.gif)"></div>', embed("inline.gif"))
+    for html, *names in _EMBEDS["tags"]:
+        sheet.tag(html, *map(embed, names))
     return found | {"": sheet.page()}
 
 

@@ -6,7 +6,10 @@ import gzip
 from collections.abc import Iterable
 from itertools import chain
 
+from gossamer.lab.simweb.behaviors import read
 from gossamer.lab.simweb.sheet import Headers, Made, Mark, PagePlace, ServedAnswer, Sheet, file_of
+
+_TABLES = read("links.toml")
 
 
 def frames(place: PagePlace) -> dict[str, Made]:
@@ -69,15 +72,8 @@ def _relations(place: PagePlace) -> Made:
 
 def _markup(place: PagePlace) -> Made:
     sheet = Sheet(place, "markup")
-    sheet.tag(f"<P><A\tHREF = '{place.at}to-spaces.html' >spaces</A>", _to(place, "to-spaces"))
-    sheet.tag(f"<a href={place.at}to-unquoted.html>unquoted", _to(place, "to-unquoted"))
-    sheet.tag('<a href="/frames/to&#45;entity.html">entity</a>', _to(place, "to-entity"))
-    sheet.tag(
-        f'<a href="{place.at}to-first.html" href="{place.at}bait.html">the first attribute holds</a>',
-        _to(place, "to-first"),
-    )
-    sheet.tag('<b><a href="\\frames\\to-backslash.html">backslash</b></a>', _to(place, "to-backslash"))
-    sheet.tag('<a href="/frames/to-\nnew\tline.html">line</a>', _to(place, "to-newline"))
+    for name, html in _TABLES["markup"].items():
+        sheet.tag(html.format(at=place.at), _to(place, name))
     sheet.tag('<a name="nowhere">no link</a><a href="">here</a>', Mark(place.url("markup"), optional=True))
     sheet.tag(f'<textarea><a href="{place.at}bait.html">no link</a></textarea>')
     query = Mark(place.url("search?q=a&copy=2"))
@@ -94,16 +90,9 @@ def _schemes(place: PagePlace) -> Made:
 
 def nofollow(place: PagePlace) -> dict[str, Made]:
     """Return links and pages that ask not to be followed: `hidden-…` must not be reached, `open-…` must."""
-    agent = place.options.agent
-    metas = {
-        "meta": '<meta name="robots" content="nofollow">',
-        "meta-none": '<META NAME="ROBOTS" CONTENT="NONE">',
-        "meta-list": '<meta content="noarchive, NoFollow" name="robots">',
-    }
+    metas = _TABLES["metas"]
     headers: dict[str, Headers] = {
-        "header": (("X-Robots-Tag", "nofollow"),),
-        "header-list": (("X-Robots-Tag", "noarchive, nofollow"),),
-        "header-agent": (("X-Robots-Tag", f"{agent}: nofollow"),),
+        name: (("X-Robots-Tag", value.format(agent=place.options.agent)),) for name, value in _TABLES["headers"].items()
     }
     found = {name: _asking_page(place, name, head=html) for name, html in metas.items()}
     found |= {name: _asking_page(place, name, headers=lines) for name, lines in headers.items()}
@@ -159,9 +148,7 @@ def directory(place: PagePlace) -> dict[str, Made]:
     return found | place.index("Directory", found)
 
 
-PRIVATE_NAMES = (
-    "", "notes.html", "open/", "open/report.html", "open/report.pdf", "list?print=1", "list?page=1", "deep/list?print=1"
-)  # fmt: skip
+PRIVATE_NAMES = tuple(_TABLES["private"])
 PRIVATE_PDF = "/papers/report.pdf"
 PRIVATE_PATHS = (*("/private/" + name for name in PRIVATE_NAMES), PRIVATE_PDF)
 """All of these are linked from the front page."""
@@ -252,11 +239,7 @@ def _article(place: PagePlace, name: str, text: str) -> Made:
     return Sheet(place, name, f"Article {len(name)}", about="near").tag(f"<p>{text}</p><!-- {name} -->").page()
 
 
-DISTINCT_NAMES = (
-    "page.html", "Page.html", "PAGE.HTML", "dir", "dir/", "dir/index.html", "dir//index.html",
-    "find?a=1&b=2", "find?b=2&a=1", "find?a=1&b=2&", "find?a=1", "find?A=1", "find?", "find",
-    "a%2Fb", "a/b", "semi;v=1", "semi;v=2", "plus?q=a+b", "plus?q=a%20b",
-)  # fmt: skip
+DISTINCT_NAMES = tuple(_TABLES["distinct"])
 
 
 def distinct(place: PagePlace) -> dict[str, Made]:
@@ -274,11 +257,9 @@ def spellings(place: PagePlace) -> dict[str, Made]:
     path = place.path(SPELLED)
     to = place.url(SPELLED)
     host = place.origin.removeprefix("http://")
-    for href in (
-        SPELLED, f"./{SPELLED}", f"x/../{SPELLED}", f"{path}#part", f"HTTP://{host.upper()}{path}", f"//{host}{path}",
-        f"  {path}\n", f"{place.at}%2e/{SPELLED}", path.replace("/", "\\"),
-    ):  # fmt: skip
-        sheet.anchor(href, to)
+    parts = {"path": path, "host": host, "upper": host.upper(), "at": place.at, "back": path.replace("/", "\\")}
+    for href in _TABLES["spellings"]:
+        sheet.anchor(href.format_map(parts), to)
     for written in ESCAPED:
         sheet.anchor(place.path(written), place.url(written), key=to)
     page = place.leaf(SPELLED)

@@ -1,6 +1,11 @@
 """Replies: errors, redirects, walls, and servers that hang, flood, or speak another protocol than expected."""
 
-from gossamer.lab.simweb.sheet import HTML, TEXT, Headers, Made, Manner, Mark, PagePlace, ServedAnswer, Sheet
+from collections.abc import Mapping
+
+from gossamer.lab.simweb.behaviors import read
+from gossamer.lab.simweb.sheet import HTML, TEXT, Made, Mark, PagePlace, ServedAnswer, Sheet
+
+_TABLES = read("replies.toml")
 
 
 def errors(place: PagePlace) -> dict[str, Made]:
@@ -47,19 +52,15 @@ def redirects(place: PagePlace) -> dict[str, Made]:
     url = place.url
     front = place.front(place.other())
     found = {
-        "short-1": _redirect(301, "short-2", url("short-2")),
-        "short-2": _redirect(302, path("short-3"), url("short-3")),
-        "short-3": _redirect(307, url("end.html"), url("end.html")),
-        "see-other": _redirect(303, "../redirects/seen.html#here", url("seen.html")),
-        "permanent": _redirect(308, "./kept.html", url("kept.html")),
-        "loop-a": _redirect(302, path("loop-b"), url("loop-b")),
-        "loop-b": _redirect(302, path("loop-a"), url("loop-a")),
+        name: _redirect(status, location.format(at=place.at, url=url("")), url(to))
+        for name, (status, location, to) in _TABLES["redirects"].items()
+    }
+    found |= {
         # Its target has its own key: the hops of one entry, until the limit ends them.
         "itself": _redirect(302, path("itself"), url("itself"), ("http_error", "protocol_error"), once=False),
         "away": _redirect(301, front, front),
         "nowhere": _astray(url("nowhere")),
         "mail": _astray("mailto:nobody@example.org", ("Location", "mailto:nobody@example.org")),
-        "%7Etilde": _redirect(301, path("~tilde"), url("~tilde")),
         "~tilde": Made(place.leaf("~tilde").answers, once=False, links_optional=True),
     }
     for k in range(1, LONG):
@@ -80,14 +81,7 @@ def _astray(url: str, *headers: tuple[str, str]) -> Made:
     return Made((ServedAnswer(302, (*HTML, *headers)),), (Mark(url, "redirect", optional=True),), LED_NOWHERE)
 
 
-HANGING: tuple[tuple[Manner, tuple[str, ...]], ...] = (
-    ("stall", ()),
-    ("drip", ("fetched",)),
-    ("cut", ("fetched", "connect_error")),
-    ("reset", ("connect_error",)),
-    ("empty", ("connect_error",)),
-    ("garbage", ("connect_error", "unsupported", "fetched")),
-)
+HANGING = tuple(_TABLES["hanging"].items())
 """Manners of hanging, each with the outcomes that are as right as the first."""
 
 
@@ -103,16 +97,6 @@ def hangs(place: PagePlace) -> dict[str, Made]:
 
 BYTEWISE_SENTENCES = 500
 """Some 50 KB in chunks of one byte, with a link at the end that proves that they were read."""
-ENDLESS_FLOODS: tuple[tuple[Manner, tuple[str, ...]], ...] = (
-    ("flood_bytes", ("timeout", "too_large")),
-    ("flood_extension", ("protocol_error", "timeout")),
-    ("flood_folded", ("protocol_error", "timeout")),
-    ("flood_interim", ("protocol_error", "timeout")),
-    ("flood_headers", ("protocol_error", "timeout")),
-    ("flood_trailers", ("protocol_error", "timeout", "fetched")),
-    ("flood_head_bytes", ("protocol_error", "too_large")),
-)
-"""Endless replies, each with the outcomes that are as right as the first (`truth.OUTCOME_OF_MANNER`)."""
 
 
 def floods(place: PagePlace) -> dict[str, Made]:
@@ -120,7 +104,7 @@ def floods(place: PagePlace) -> dict[str, Made]:
     text = place.some(BYTEWISE_SENTENCES, place.path("bytes"))
     bytewise = Sheet(place, "bytes").tag(f"<p>{text}</p>").anchors(["proof.html"])
     found = {"bytes": Made((ServedAnswer(200, HTML, bytewise.html().encode(), "bytewise"),), bytewise.marks)}
-    for manner, also in ENDLESS_FLOODS:
+    for manner, also in _TABLES["floods"].items():
         found[manner] = Made((ServedAnswer(200, HTML, b"", manner),), also=(*also, "host_closed"), once=False)
     return found | place.leaves(["proof.html"]) | place.index("Floods", found)
 
@@ -153,33 +137,19 @@ def ttl_0(place: PagePlace) -> dict[str, Made]:
     return place.index("No time", names) | place.leaves(names)
 
 
-CHALLENGES: tuple[tuple[str, int, Headers, str], ...] = (
-    ("header", 403, (("cf-mitigated", "challenge"),), "<title>One moment</title>"),
-    ("markup", 403, (), "<title>Access Denied</title><p>Reference: https://errors.edgesuite.net/18.2"),
-    ("page", 200, (), "<title>Just a moment...</title><script>window._cf_chl_opt={};</script>"),
-    ("busy", 503, (), "<title>Robot Challenge Screen</title><script src=/.well-known/sgcaptcha/x></script>"),
-)
-"""Name, status, headers and markup. Fewer in a row than a crawler bears: the host is not closed."""
-PRICE: Headers = (("crawler-price", "USD 0.01"), ("crawler-error", "MissingCrawlerPrice"))
-
-
 def walls(place: PagePlace) -> dict[str, Made]:
     """Return the pages: each wall, and two pages without one."""
-    found = {
-        name: Made((_answer(place, status, headers, markup),), outcome="challenged")
-        for name, status, headers, markup in CHALLENGES
-    }
-    found["price"] = Made((_answer(place, 402, PRICE, "<title>Payment required</title>"),))
-    found["legal"] = Made((_answer(place, 451, (), "<title>Unavailable for legal reasons</title>"),))
+    found = {name: Made((_answer(place, **one),), outcome="challenged") for name, one in _TABLES["challenges"].items()}
+    found |= {name: Made((_answer(place, **one),)) for name, one in _TABLES["refusals"].items()}
     found["consent"] = _consent(place)
     about = "How a page with <code>window._cf_chl_opt</code> is recognized"
     found["about"] = Sheet(place, "about", "Walls").tag(about).anchors(["read.html"]).page()
     return found | place.index("Walls and what is none", found) | place.leaves(("agreed.html", "read.html"))
 
 
-def _answer(place: PagePlace, status: int, headers: Headers, markup: str) -> ServedAnswer:
+def _answer(place: PagePlace, status: int, markup: str, headers: Mapping[str, str] | None = None) -> ServedAnswer:
     body = f"<!DOCTYPE html>{markup}<a href={place.path('bait.html')}>bait</a>\n"
-    return ServedAnswer(status, (*HTML, *headers), body.encode())
+    return ServedAnswer(status, (*HTML, *(headers or {}).items()), body.encode())
 
 
 def _consent(place: PagePlace) -> Made:

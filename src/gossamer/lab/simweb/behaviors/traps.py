@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from urllib.parse import parse_qsl, urlencode
 
+from gossamer.lab.simweb.behaviors import read
 from gossamer.lab.simweb.sheet import Made, PagePlace, Sheet, hash_of
 
 GOOD_PAGES = 30
@@ -15,23 +16,10 @@ GOOD_PAGES = 30
 DIRECTORIES = 5
 DEEP_BYTES_MAX = 7_000
 """Servers take no longer addresses (8 KB are common)."""
-MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
-    "December",
-)  # fmt: skip
-_WORDS = (
-    "about", "team", "contact", "news", "press", "jobs", "help", "legal", "blog", "shop", "docs", "wiki", "media",
-    "events", "faq", "terms", "start", "tour", "plans", "labs", "store", "forum", "photos", "music", "video", "games",
-    "books", "maps", "mail", "radio", "sport", "travel", "food", "health", "money", "style", "cars",
-)  # fmt: skip
-_FACETS = {
-    "color": ("red", "green", "blue", "black", "white", "grey"),
-    "size": ("xs", "s", "m", "l", "xl"),
-    "brand": ("acme", "globex", "initech", "umbrella", "hooli"),
-    "sort": ("price", "name", "date", "rating"),
-    "view": ("list", "grid"),
-    "stock": ("yes", "all"),
-}
+_TABLES = read("traps.toml")
+MONTHS = _TABLES["months"]
+_WORDS = _TABLES["words"]
+_FACETS = _TABLES["facets"]
 Match = re.Match[str]
 
 
@@ -182,26 +170,15 @@ def _letters(code: int) -> str:
 
 
 ENTRIES: dict[str, tuple[str, re.Pattern[str], Callable[[PagePlace, str, str, Match], Made | None]]] = {
-    "trap_calendar": ("2024/01/", re.compile(r"(\d{4,6})/(\d\d)/"), _calendar),
-    "trap_session_path": ("000000000000/1.html", re.compile(r"([0-9a-f]{12})/(\d{1,2})\.html"), _session_path),
-    "trap_session_query": ("show?page=1&sid=000000000000", re.compile(r"show\?(.*)", re.DOTALL), _session_query),
-    "trap_facets": ("", re.compile(r"(?:\?(.*))?", re.DOTALL), _facets),
-    "trap_depth": ("", re.compile(r"(?:[a-z]+/)*"), _depth),
-    "trap_soft_404": ("", re.compile(r".*", re.DOTALL), _soft_404),
-    "trap_near": ("1.html", re.compile(r"(\d{1,9})\.html"), _near),
-    "trap_segments": ("", re.compile(r"(?:(?:more|again)/)*"), _segments),
-    "trap_maze": ("about-team/00000000.html", re.compile(r"([a-z]+)-([a-z]+)/([0-9a-f]{8})\.html"), _maze),
-    "trap_listings": ("", re.compile(rf"(?:dir-[1-{DIRECTORIES}]/)?(?:\?C=[NMSD];O=[AD])?"), _listings),
-}
+    kind: (_TABLES[kind]["entry"], re.compile(_TABLES[kind]["paths"]), make)
+    for kind, make in ((f"trap{make.__name__}", make) for make in (
+        _calendar, _session_path, _session_query, _facets, _depth, _soft_404, _near, _segments, _maze, _listings
+    ))
+}  # fmt: skip
 """By kind: where one enters, below `/KIND/x/`, which paths are there, and what is at them."""
 KINDS = tuple(ENTRIES)
-SPENT_MAX = {
-    "trap_calendar": 700, "trap_session_path": 700, "trap_session_query": 700, "trap_facets": 900, "trap_depth": 700,
-    "trap_soft_404": 700, "trap_near": 1_500, "trap_segments": 700, "trap_maze": 12_000,
-    "trap_listings": DIRECTORIES + 1,
-}  # fmt: skip
-"""Endless pages that a crawl needs to recognize each kind, by our own measure twice over; other orders of a listing are
-recognized by their address, so each directory is shown once."""
+SPENT_MAX = {kind: _TABLES[kind]["spent_max"] for kind in KINDS}
+"""Endless pages that a crawl needs to recognize each kind."""
 
 
 # Endless subdomains of one site, at the host's own address, no two alike (wildcard DNS).
@@ -209,7 +186,7 @@ recognized by their address, so each directory is shown once."""
 FARM_INNER = "/more.html"
 FARM_LINKS = 5
 _FARM_NAME = re.compile(r"(?:[a-z0-9-]+\.)*farm(\d{4,6})\.test")
-_FARM_LABELS = ("shop", "deals", "blog", "news", "city", "tips", "best", "free")
+_FARM_LABELS = _TABLES["farm_labels"]
 
 
 def farm_site(index: int) -> str:
