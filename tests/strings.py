@@ -102,7 +102,8 @@ def catalogue() -> str:
     """Return the whole catalogue."""
     lines = []
     paths = [path for suffix in ("py", "html", "js") for path in SOURCE.rglob(f"*.{suffix}")]
-    paths += [SOURCE / name for name in ("config/synonyms.toml", "api/metrics.toml", "results/export/columns.toml")]
+    named = ["api/metrics", "cli/simulating", "config/presets", "config/synonyms", "console/problems"]
+    paths += [SOURCE / f"{name}.toml" for name in (*named, "results/export/columns")]
     for path in sorted(paths):
         place = path.relative_to(SOURCE)
         if place.parts[0] not in LEFT_OUT and (texts := list(texts_of(path))):

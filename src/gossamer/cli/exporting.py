@@ -157,7 +157,7 @@ def export(
     shown = Shown(sys.stderr, quiet=quiet)
     part: dict[str, Any] = {"table": table, "where": where, "limit": limit, "permitted": permitted, "unknown": unknown}
     bytes_max = bytes_of(f"{memory}MB" if memory.isdigit() else memory)
-    limits: dict[str, Any] = {"chunk_tokens": chunk_tokens, "memory_bytes_max": bytes_max}
+    how: dict[str, Any] = {"dedupe": dedupe, "chunk_tokens": chunk_tokens, "memory_bytes_max": bytes_max}
     started = time.monotonic()
     is_stream = output in _STDOUT or Path(output).is_fifo() or Path(output).is_char_device()
     if cluster:
@@ -165,8 +165,7 @@ def export(
             raise ConfigError(f"-o {output}: with --cluster, name a folder that all machines see, or a URI of a store")
         source = uri_of(directory) or str(directory.resolve())
         earlier = tuple(str(one.resolve()) for one in against or ())
-        options = {**part, **limits, "dedupe": dedupe}
-        order = ShareOrder(source, output, to, options, tuple(sets or ()), against=earlier)
+        order = ShareOrder(source, output, to, {**part, **how}, tuple(sets or ()), against=earlier)
         done = export_on_cluster(order, cluster, shown.advance)
     elif sets:
         raise ConfigError("--set: it gives options of object stores, for --cluster or a crawl in a store")
@@ -179,8 +178,8 @@ def export(
         return 0
     else:
         require_crawl(directory)
-        copies: dict[str, Any] = {"dedupe": dedupe, "against": against or ()}  # What they can be is checked there.
-        done = views.export_of(directory, to, Path(output), **part, **limits, **copies, progress=shown.advance)
+        place = Path(output)
+        done = views.export_of(directory, to, place, **part, **how, against=against or (), progress=shown.advance)
     shown.clear()
     for line in _notes(directory, done, permitted, unknown=unknown, dedupe=dedupe):
         shown.line(line)

@@ -1,11 +1,12 @@
 """Simulating: the command `simulate`: a crawl of a modelled web in simulated time."""
 
+import pkgutil
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import msgspec
 from typer import Option, Typer, echo
@@ -32,14 +33,14 @@ SENSITIVITY_PAGES = 30_000
 """Pages of each of the simulations that `--sensitivity` makes, about, where `--simulated-pages` does not say."""
 
 
-class KeyOption(NamedTuple):
+class KeyOption(msgspec.Struct, frozen=True):
     """An option that sets a key of the simulation."""
 
     option: str
     metavar: str
-    unit: str | None
-    """The unit of its quantity; `whole`: it is a whole number; None: a word."""
     help: str
+    unit: str | None = None
+    """The unit of its quantity; `whole`: it is a whole number; None: a word."""
 
     def parameter(self) -> Parameter:
         """Return it as a parameter of a command. Its value comes as text."""
@@ -52,23 +53,7 @@ class KeyOption(NamedTuple):
         return text if self.unit is None else quantity_of(f"--{self.option}", text, self.unit)
 
 
-KEYS: Mapping[str, KeyOption] = {
-    "pages": KeyOption("pages", "N", "whole", "Stop after this many pages."),
-    "shards": KeyOption("shards", "N", "whole", "Number of shards."),
-    "seed": KeyOption("seed", "N", "whole", "Random seed: the same seed gives the same result."),
-    "time_s_max": KeyOption("max-time", "S", "seconds", "Stop after this simulated time, such as 30d."),
-    "politeness.preset": KeyOption("politeness", "PRESET", None, "Preset: polite, gentle, broad, weak or own."),
-    "politeness.delay_s_min": KeyOption("delay", "S", "seconds", "Minimum delay for every host."),
-    "machine.price_per_hour": KeyOption("price-hour", "X", "", "Price of one machine per hour."),
-    "machine.cpu_us_per_page": KeyOption("cpu-page-us", "US", "", "CPU time per page, in microseconds."),
-    "scale": KeyOption("scale", "K", "whole", "Simulate one host in K."),
-    "pages_simulated": KeyOption(
-        "simulated-pages", "N", "whole", "Approximate number of pages to simulate without --scale."
-    ),
-    "shards_simulated": KeyOption(
-        "simulated-shards", "N", "whole", "Number of shards to simulate; the rest is extrapolated."
-    ),
-}
+KEYS = msgspec.toml.decode(pkgutil.get_data("gossamer.cli", "simulating.toml") or b"", type=dict[str, KeyOption])
 """Options by the key that each one sets."""
 
 

@@ -1,6 +1,7 @@
 """Forms of a corpus: Markdown files, Parquet for Hugging Face, bulk requests of Elasticsearch and OpenSearch."""
 
 import hashlib
+import pkgutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -43,19 +44,7 @@ CHUNK_COLUMNS: Mapping[str, pa.DataType] = {
     **{name: COLUMNS[name] for name in _OF_PAGE},
 }
 """Of a row of `chunks`."""
-MAPPINGS = {
-    "mappings": {
-        "dynamic": False,
-        "properties": {
-            **{name: {"type": "text"} for name in ("text", "title", "author")},
-            **{name: {"type": "date"} for name in TIMES},
-            **{
-                name: {"type": "keyword", "ignore_above": 8_191}
-                for name in ("url", "host", "site", "language", "license", "media_type", "digest")
-            },
-        },
-    }
-}
+MAPPINGS = pkgutil.get_data("gossamer.results.export", "mappings.json") or b""
 """Body of the request that makes an index for the documents."""
 
 
@@ -191,7 +180,7 @@ class BulkRequests:
         self._folder = folder
         self.files = max(files, 1)
         self.length = length
-        (folder / "mappings.json").write_bytes(msgspec.json.format(msgspec.json.encode(MAPPINGS)) + b"\n")
+        (folder / "mappings.json").write_bytes(MAPPINGS)
         self._file = self._open()
 
     def _open(self) -> AppendFile:

@@ -1,6 +1,8 @@
 """Bylines: who wrote a page, by its JSON-LD, its meta elements, its elements that name an author, and its text."""
 
+import pkgutil
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
@@ -32,28 +34,14 @@ _AUTHORED = automaton(
     r"|(?:p|entry)-author|(?:author|byline)(?:-|__)?name|/authors?/"
 ).search
 """Finds what may name an author."""
-_STATED = (
-    'a[rel~="author"]',
-    '[itemprop~="author"]',
-    '[property~="author"],[property~="schema:author"],[property~="dc:creator"],[property~="dcterms:creator"]',
-    ".author.vcard,.byline.vcard,.p-author",
-    ",".join(f'[class*="{name}name" i]' for name in ("author", "author-", "author__", "byline-", "byline__"))
-    + ",.entry-author",
-    'a[href*="/author/"],a[href*="/authors/"]',
-)
-"""Elements that name an author: of microdata, RDFa, hCard, by their class, and by their address."""
-_NEAR = ",".join(f"[class{end} i]" for name in ("author", "byline") for end in (f'$="{name}"', f'*="{name} "'))
-"""Elements whose class names an author where they are beside the heading."""
-_COMMENTS = '[itemprop~="comment"] *,[itemprop~="review"] *,.comment *,.comments *'
+_SELECTORS = tomllib.loads((pkgutil.get_data("gossamer.stages.process", "bylines.toml") or b"").decode())
+_STATED: list[str] = _SELECTORS["stated"]
+_NEAR: str = _SELECTORS["near"]
 _POSTS = "viewprofile|bigusername|PostUser-name|author_information|postleft|action=profile"
 _THREAD = automaton(rf"schema\.org/(?:QAPage|DiscussionForumPosting)|{_POSTS}").search
 """Finds a page of posts, by its microdata, or as phpBB, vBulletin, Flarum, MyBB, FluxBB and SMF write it."""
 _POSTED = automaton(rf"<[a-z][^<>]*(?:itemprop=[\"']?author|{_POSTS})").search
 """Finds the element that names the author of a post."""
-_OF_POST = (
-    '[itemprop~="author"],[href*="viewprofile"],.bigusername,.PostUser-name,.author_information a,.postleft dt,'
-    '[href*="action=profile"]'
-)
 _POST_BYTES_MAX = 2_000
 _HEADING = automaton(r"<[hH]1[\s>]").search
 _BY_IN_TEXT = automaton(r"(?i)\b(?:by|von|par|por|autor(?:in)?|author|auteur|thread starter)").search
@@ -159,7 +147,7 @@ def _names_of(tree: LexborHTMLParser, selector: str, parts: Callable[[str], str]
     """Return the names that elements hold, each with the identity of the element around it."""
     nodes = tree.css(selector)
     if len(nodes) > 1:
-        others = {node.mem_id for node in tree.css(_COMMENTS)}
+        others = {node.mem_id for node in tree.css(_SELECTORS["comments"])}
         nodes = [node for node in nodes if node.mem_id not in others]
     names: dict[str, int] = {}
     for node in nodes[:AUTHORS_MAX]:
@@ -209,8 +197,8 @@ def of_page(heading: Heading, parts: Callable[[str], str], *, is_article: bool) 
     heading; or those of the whole page. An article's may be in a line around its heading, divided by `parts`.
     """
     if heading.post:
-        names = _names_of(LexborHTMLParser(heading.post), _OF_POST, parts) if is_regular(heading.post) else {}
-        return next(iter(names), "")
+        post = LexborHTMLParser(heading.post) if is_regular(heading.post) else None
+        return next(iter(_names_of(post, _SELECTORS["of_post"], parts)), "") if post is not None else ""
     near = LexborHTMLParser(heading.piece) if is_article and is_regular(heading.piece) else None
     if near is not None and (byline := _of_tree(near, (*_STATED, _NEAR), parts)):
         return byline
