@@ -33,7 +33,7 @@ PACKAGES = sorted(
     if (path.parent.name not in GROUPS if path.parent.parent == ROOT else path.parent.parent.name in GROUPS)
 )
 CARD = ["Takes", "Gives", "Keeps", "Imports", "Touches", "Never"]
-LINES_ALL_MAX = 112_869
+LINES_ALL_MAX = 112_865
 """Of the whole product: what is added takes the place of something."""
 LINE_MAX = 120
 FUNCTION_LINES_MAX = 70

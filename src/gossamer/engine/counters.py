@@ -39,8 +39,6 @@ ELSEWHERE_REMEDY = (
 
 ALIKE_MIN = 3
 """Seeds of different sites with one answer from which on another server may answer in place of theirs."""
-
-
 LED_AWAY_MIN = 30
 """Redirects in a row to one page, with any query, from which on it may be that of a login."""
 
